@@ -1,0 +1,153 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+// Package config holds the shape of the configuration file, and decodes, defaults
+// and validates it. A Config is immutable once it has been returned.
+package config
+
+import (
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/prober/gate"
+)
+
+// Config is a whole configuration file, after defaults and validation.
+type Config struct {
+	Targets []Target
+}
+
+// Target is what is probed, with the probes it has; at least one is not nil.
+type Target struct {
+	Name     string
+	Host     string
+	Ports    []Port
+	Env      []EnvVar // secret: values never reach a log, a page or a metric
+	Labels   []Label  // sorted by name, no name twice
+	Instance Instance
+
+	StartupProbe   *Probe
+	ReadinessProbe *Probe
+	LivenessProbe  *Probe
+}
+
+// Probe returns the target's probe of a kind, nil if it has none.
+func (t *Target) Probe(k gate.Kind) *Probe {
+	switch k {
+	case gate.Startup:
+		return t.StartupProbe
+	case gate.Readiness:
+		return t.ReadinessProbe
+	case gate.Liveness:
+		return t.LivenessProbe
+	}
+	return nil
+}
+
+// Port is a container port; probes refer to it by name.
+type Port struct {
+	Name          string
+	ContainerPort int
+	Protocol      string
+}
+
+// EnvVar is a variable for exec probes.
+type EnvVar struct {
+	Name, Value string
+}
+
+// Label is put on every series of a target.
+type Label struct {
+	Name, Value string
+}
+
+// Instance says where restarts of the target are seen.
+type Instance struct {
+	Source string
+}
+
+// The instance sources.
+const (
+	SourceStatic = "static" // one instance for ever
+)
+
+// Probe is a Kubernetes core/v1 Probe: exactly one of its four actions is set.
+type Probe struct {
+	Exec      *Exec
+	HTTPGet   *HTTPGet
+	TCPSocket *TCPSocket
+	GRPC      *GRPC
+
+	InitialDelay     time.Duration
+	Timeout          time.Duration
+	Period           time.Duration
+	SuccessThreshold int
+	FailureThreshold int
+
+	// TerminationGracePeriodSeconds is validated and shown, without effect.
+	TerminationGracePeriodSeconds *int64
+}
+
+// Action names the probe's action as the file spells it: exec, httpGet,
+// tcpSocket or grpc.
+func (p *Probe) Action() string {
+	switch {
+	case p.Exec != nil:
+		return "exec"
+	case p.HTTPGet != nil:
+		return "httpGet"
+	case p.TCPSocket != nil:
+		return "tcpSocket"
+	case p.GRPC != nil:
+		return "grpc"
+	}
+	return ""
+}
+
+// Exec runs a command in the agent's own file system; exit status 0 is success.
+type Exec struct {
+	Command []string // as written: $(NAME) is not expanded yet
+}
+
+// HTTPGet asks a URL; any status from 200 to 399 is success.
+type HTTPGet struct {
+	Host     string // empty: the target's
+	Port     PortRef
+	Path     string
+	Scheme   string   // HTTP or HTTPS
+	Headers  []Header // secret: values never reach a log, a page or a metric
+	Protocol string   // HTTP1, HTTP2 or empty, which is HTTP1
+}
+
+// Header is a request header.
+type Header struct {
+	Name, Value string
+}
+
+// TCPSocket connects; a connection is success.
+type TCPSocket struct {
+	Host string // empty: the target's
+	Port PortRef
+}
+
+// GRPC asks the grpc.health.v1.Health service of the target's host.
+type GRPC struct {
+	Port    int
+	Service string
+	Mode    string // Plaintext, TLS or empty, which is Plaintext
+}
+
+// PortRef is a port as the file gives it, by number or by name.
+type PortRef struct {
+	Name   string // empty if it was given by number
+	Number int    // 1 to 65535; resolved from the name at load
+}

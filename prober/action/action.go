@@ -1,0 +1,84 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+// Package action does what a probe does: exec, httpGet, tcpSocket and grpc, each
+// with the kubelet's exact behaviour. When to do it is not its concern.
+package action
+
+import (
+	"context"
+
+	"github.com/prober-exporter/prober_exporter/config"
+)
+
+// Reason says why an attempt did not succeed. The set is bounded, so it can be a
+// label: it never holds a URL, an address or output.
+type Reason string
+
+// The reasons.
+const (
+	Timeout           Reason = "timeout"
+	ConnectionRefused Reason = "connection_refused"
+	ConnectionReset   Reason = "connection_reset"
+	NoRoute           Reason = "no_route"
+	DNS               Reason = "dns"
+	TLS               Reason = "tls"
+	HTTPStatus        Reason = "http_status"
+	HTTPProtocol      Reason = "http_protocol"
+	GRPCStatus        Reason = "grpc_status"
+	GRPCNotServing    Reason = "grpc_not_serving"
+	GRPCUnimplemented Reason = "grpc_unimplemented"
+	ExitCode          Reason = "exit_code"
+	Signal            Reason = "signal"
+	ExecStart         Reason = "exec_start"
+	AgentLate         Reason = "agent_late"
+	Other             Reason = "other"
+)
+
+// maxOutput is how many bytes of a body or of a command's output are kept.
+const maxOutput = 10 << 10
+
+// Outcome is what an attempt returned. The zero value is a failure.
+type Outcome struct {
+	// Success says that the target is well.
+	Success bool
+	// Warning marks a success that deserves a line in the log (an HTTP redirect
+	// that was not followed).
+	Warning bool
+	// Reason says why it is not a success. It is set together with an error, too.
+	Reason Reason
+	// Output is the body, the command's output or the error text: 10 KiB at most,
+	// and hostile input.
+	Output string
+}
+
+// Func makes one attempt and returns within the probe's timeout, which it keeps
+// itself; a done ctx cuts the attempt short, and what it then returns means
+// nothing. A target that is unwell is an Outcome. An error means that the attempt
+// could not be made or not be finished (rule 7.6): it says nothing of the target
+// and counts for nothing. All that was started has ended when it returns.
+type Func func(ctx context.Context) (Outcome, error)
+
+// New returns the action of one of t's probes.
+func New(t *config.Target, p *config.Probe) Func {
+	switch {
+	case p.Exec != nil:
+		return newExec(t, p)
+	case p.HTTPGet != nil:
+		return newHTTPGet(t, p)
+	case p.TCPSocket != nil:
+		return newTCPSocket(t, p)
+	default:
+		return newGRPC(t, p)
+	}
+}

@@ -1,0 +1,190 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+// Package gate decides what a probe does at its turn and what its result means:
+// the kubelet's gating state machine as a pure function over a comparable value.
+// It has no clock, no goroutine, no I/O and no log; a thin shell supplies the
+// time, the instance and the outcome of the attempt.
+//
+// The kubelet's worker is one function with the probing in its middle. Cut
+// there, it is Next (everything before the attempt) and Fold (everything after).
+package gate
+
+import "time"
+
+// Kind is one of the three kinds of probe that a target may have.
+type Kind uint8
+
+// The kinds, in the order in which a kubelet creates their workers.
+const (
+	Startup Kind = iota
+	Readiness
+	Liveness
+)
+
+// NumKinds is the number of kinds; it sizes arrays that are indexed by Kind.
+const NumKinds = 3
+
+// Kinds lists the kinds in order.
+func Kinds() [NumKinds]Kind { return [NumKinds]Kind{Startup, Readiness, Liveness} }
+
+// String returns startup, readiness or liveness.
+func (k Kind) String() string {
+	switch k {
+	case Startup:
+		return "startup"
+	case Readiness:
+		return "readiness"
+	case Liveness:
+		return "liveness"
+	}
+	return "invalid"
+}
+
+// initial is the result that a probe publishes for an instance that it has not
+// probed yet (the kubelet's initial values).
+func (k Kind) initial() Result {
+	switch k {
+	case Startup:
+		return Unknown
+	case Readiness:
+		return Failure
+	case Liveness:
+		return Success
+	}
+	return Unknown
+}
+
+// Result is what a probe says after its thresholds. The zero value is Success,
+// and a fresh probe's last result is Success too: that is the kubelet's rule,
+// not an accident of ours.
+type Result int8
+
+// The results, with the numbers that the kubelet exports for them.
+const (
+	Unknown Result = iota - 1
+	Success
+	Failure
+)
+
+// String returns the kubelet's spelling, which is upper case for UNKNOWN only.
+func (r Result) String() string {
+	switch r {
+	case Success:
+		return "Success"
+	case Failure:
+		return "Failure"
+	case Unknown:
+		return "UNKNOWN"
+	}
+	return "invalid"
+}
+
+// Phase is what is known of an instance's process.
+type Phase uint8
+
+// The phases. The zero value is PhaseUnknown: nobody has seen the target yet.
+const (
+	PhaseUnknown Phase = iota
+	Waiting
+	Running
+	Terminated
+)
+
+// String returns unknown, waiting, running or terminated.
+func (p Phase) String() string {
+	switch p {
+	case PhaseUnknown:
+		return "unknown"
+	case Waiting:
+		return "waiting"
+	case Running:
+		return "running"
+	case Terminated:
+		return "terminated"
+	}
+	return "invalid"
+}
+
+// Instance is one life of a target, as its source sees it at one moment: what a
+// kubelet's worker reads of a container's status.
+type Instance struct {
+	// ID tells one life from the next; empty means that none is known.
+	ID string
+	// Phase says whether it runs. PhaseUnknown goes with an empty ID.
+	Phase Phase
+	// Final says that nothing comes after it: a terminated instance that will not
+	// be started again or, with PhaseUnknown, a target that has ended as a whole.
+	Final bool
+	// Deleting says that the target has been asked to go away for good.
+	Deleting bool
+	// StartedAt is when it began to run. The zero value means that it is older
+	// than anyone remembers: its initial delays are behind it.
+	StartedAt time.Time
+}
+
+// known reports whether there is an instance to speak of.
+func (i Instance) known() bool { return i.Phase != PhaseUnknown && i.ID != "" }
+
+// running reports whether there is an instance and it runs.
+func (i Instance) running() bool { return i.known() && i.Phase == Running }
+
+// Verdict is what a probe does with its turn.
+type Verdict uint8
+
+// The verdicts.
+const (
+	// Wait: no attempt at this turn.
+	Wait Verdict = iota
+	// Attempt: run the action and Fold its result; if it could not be run, drop it.
+	Attempt
+	// Quit: the probe has ended; Remove it.
+	Quit
+)
+
+// String returns wait, attempt or quit.
+func (v Verdict) String() string {
+	switch v {
+	case Wait:
+		return "wait"
+	case Attempt:
+		return "attempt"
+	case Quit:
+		return "quit"
+	}
+	return "invalid"
+}
+
+// How long a hold after a failure lasts, for Params.MaxHold. Any positive
+// duration is a bound of its own.
+const (
+	// UntilNewInstance is the kubelet's rule, for a source that sees every restart.
+	UntilNewInstance time.Duration = 0
+	// Never is for a source that sees no restart: nobody would end the hold.
+	Never time.Duration = -1
+)
+
+// Params are one probe's numbers. The zero value is a kind that the target does
+// not have.
+type Params struct {
+	// Configured says that the target has a probe of this kind.
+	Configured bool
+	// InitialDelay is how long after the instance's start the first attempt waits.
+	InitialDelay time.Duration
+	// SuccessThreshold and FailureThreshold are how many equal outcomes in a row
+	// change the result; 0 acts as 1.
+	SuccessThreshold, FailureThreshold int
+	// MaxHold bounds a hold after a failure: UntilNewInstance, Never, or a duration.
+	// A startup probe's hold after its success is not affected.
+	MaxHold time.Duration
+}

@@ -1,0 +1,242 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package gate
+
+import "time"
+
+// Target is the state of a target's probes. It is a value: every method returns
+// a new one, and two can be compared with ==.
+type Target struct {
+	params [NumKinds]Params
+	probes [NumKinds]Probe
+}
+
+// Probe is the state of one probe.
+type Probe struct {
+	// Exists is false for a kind that is not configured, or that has been removed.
+	Exists bool
+	// InstanceID is the instance that Result speaks of; empty before the first one.
+	InstanceID string
+	// Result is what the probe publishes for InstanceID.
+	Result Result
+	// Held says that it makes no attempts until a new instance, or until its hold
+	// has lasted Params.MaxHold.
+	Held bool
+	// Last is the last outcome, and Run how many in a row were equal to it. Both
+	// survive a new instance; only a hold zeroes Run (kubelet rule 4.22).
+	Last Result
+	Run  int
+
+	// attemptAt is the time of the turn of the last attempt; a hold counts from it.
+	attemptAt time.Time
+}
+
+// New returns the state of a target that nobody has looked at yet.
+func New(params [NumKinds]Params) Target {
+	t := Target{params: params}
+	for k := range t.probes {
+		t.probes[k].Exists = params[k].Configured
+	}
+	return t
+}
+
+// Probe returns the state of one probe.
+func (t Target) Probe(k Kind) Probe { return t.probes[k] }
+
+// Params returns one probe's numbers.
+func (t Target) Params(k Kind) Params { return t.params[k] }
+
+// Next says what the probe does with a turn at time now, and returns the state
+// after that. The order of its checks is the kubelet's (rules 4.3 to 4.11) and
+// decides what is published while a target starts, dies or is deleted. Started
+// is what the turn can see of t.Started; a kubelet publishes that at moments of
+// its own, hence an argument.
+func (t Target) Next(k Kind, inst Instance, started bool, now time.Time) (Target, Verdict) {
+	p := t.probes[k] // a copy: t is not touched until it is put back
+	verdict := p.next(k, t.params[k], inst, started, now)
+	t.probes[k] = p
+	return t, verdict
+}
+
+func (p *Probe) next(k Kind, params Params, inst Instance, started bool, now time.Time) Verdict {
+	if !p.Exists {
+		return Quit
+	}
+	if !inst.known() {
+		if inst.Final {
+			return Quit
+		}
+		return Wait
+	}
+	if inst.ID != p.InstanceID {
+		p.InstanceID, p.Result, p.Held = inst.ID, k.initial(), false
+	}
+	if p.Held && !p.holdOver(params, now) {
+		return Wait
+	}
+	p.Held = false
+	if !inst.running() {
+		p.Result = Failure
+		if inst.Phase == Terminated && inst.Final {
+			return Quit
+		}
+		return Wait
+	}
+	if inst.Deleting && k != Readiness {
+		p.Result = Success
+		return Quit
+	}
+	if delayed(inst.StartedAt, params.InitialDelay, now) {
+		return Wait
+	}
+	if started == (k == Startup) {
+		return Wait
+	}
+	p.attemptAt = now
+	return Attempt
+}
+
+// holdOver reports whether a hold has lasted as long as it may.
+func (p *Probe) holdOver(params Params, now time.Time) bool {
+	if p.Result != Failure || params.MaxHold == UntilNewInstance {
+		return false
+	}
+	return now.Sub(p.attemptAt) >= params.MaxHold
+}
+
+// delayed reports whether the initial delay of an instance is still running. A
+// kubelet compares whole seconds, truncated toward zero: for a delay of whole
+// seconds that is the same as comparing exactly, but for a start in the future,
+// which blocks from one full second on (rule 4.10).
+func delayed(startedAt time.Time, delay time.Duration, now time.Time) bool {
+	if startedAt.IsZero() {
+		return false
+	}
+	age := now.Sub(startedAt)
+	if delay > 0 {
+		return age < delay
+	}
+	return age <= delay-time.Second
+}
+
+// Fold adds the result of an attempt to the state: the run, and from its
+// threshold on the published result and the hold (rules 4.14 to 4.17). An attempt
+// that could not be made is not folded (4.12): it neither breaks nor extends a run.
+func (t Target) Fold(k Kind, r Result) Target {
+	p, params := &t.probes[k], t.params[k]
+	if r == p.Last {
+		p.Run++
+	} else {
+		p.Last, p.Run = r, 1
+	}
+	threshold := params.SuccessThreshold
+	if r == Failure {
+		threshold = params.FailureThreshold
+	}
+	if p.Run < threshold {
+		return t
+	}
+	p.Result = r
+	holds := k == Startup || k == Liveness && r == Failure
+	if r == Failure && params.MaxHold < 0 {
+		holds = false
+	}
+	if holds {
+		p.Held, p.Run = true, 0
+	}
+	return t
+}
+
+// Remove ends a probe: its result is forgotten and the kind counts as not there.
+// It is how a kubelet's worker cleans up behind itself (rule 5.6).
+func (t Target) Remove(k Kind) Target {
+	t.probes[k] = Probe{}
+	return t
+}
+
+// result returns what the probe says of this very instance.
+func (t Target) result(k Kind, inst Instance) (r Result, found bool) {
+	p := t.probes[k]
+	if !p.Exists || p.InstanceID == "" || p.InstanceID != inst.ID {
+		return Success, false
+	}
+	return p.Result, true
+}
+
+// Started reports whether the instance has started (rule 2.5.1): it runs, and its
+// startup probe says Success or is not there.
+func (t Target) Started(inst Instance) bool {
+	if !inst.running() {
+		return false
+	}
+	if r, found := t.result(Startup, inst); found {
+		return r == Success
+	}
+	return !t.probes[Startup].Exists
+}
+
+// Ready reports whether the instance is ready (rule 2.5.4): it has started, and
+// its readiness probe says Success or is not there.
+func (t Target) Ready(inst Instance) bool {
+	if !t.Started(inst) {
+		return false
+	}
+	if r, found := t.result(Readiness, inst); found {
+		return r == Success
+	}
+	return !t.probes[Readiness].Exists
+}
+
+// Live reports whether a kubelet would leave the instance alone (rules 15.1 and
+// 15.3). What does not run is not killed.
+func (t Target) Live(inst Instance) bool {
+	if !inst.running() {
+		return true
+	}
+	for _, k := range [...]Kind{Startup, Liveness} {
+		if r, found := t.result(k, inst); found && r == Failure {
+			return false
+		}
+	}
+	return true
+}
+
+// Reconfigure returns the state under new parameters, for the same instance.
+// What a probe publishes stays, so that a change of the configuration never
+// changes by itself what a target is said to be; runs begin anew. A hold ends
+// where the thresholds differ, or where changed says that the action does. A new
+// startup probe of a started target, and a new readiness probe of a ready one,
+// begin with Success.
+func (t Target) Reconfigure(params [NumKinds]Params, changed [NumKinds]bool, inst Instance) Target {
+	n := New(params)
+	for _, k := range Kinds() {
+		if !params[k].Configured {
+			continue
+		}
+		switch before := t.probes[k]; {
+		case before.Exists:
+			before.Run = 0
+			was, is := t.params[k], params[k]
+			if changed[k] || was.SuccessThreshold != is.SuccessThreshold || was.FailureThreshold != is.FailureThreshold {
+				before.Held = false
+			}
+			n.probes[k] = before
+		case k == Startup && t.Started(inst):
+			n.probes[k].InstanceID, n.probes[k].Held = inst.ID, true
+		case k == Readiness && t.Ready(inst):
+			n.probes[k].InstanceID = inst.ID
+		}
+	}
+	return n
+}

@@ -1,0 +1,128 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package prober
+
+import (
+	"math"
+	"slices"
+	"sort"
+	"time"
+)
+
+// classicBounds are the upper bounds, in seconds, of a histogram's classic
+// buckets: three a decade from 0.5 ms to 10 s.
+var classicBounds = [...]float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
+
+// ClassicBounds returns the upper bounds of the classic buckets, in seconds; the
+// bucket above the last one is not among them.
+func ClassicBounds() []float64 { return slices.Clone(classicBounds[:]) }
+
+const (
+	// maxSchema is the resolution that a histogram begins with: eight native buckets
+	// for each power of two, each 9 % wide.
+	maxSchema = 3
+	// maxNative is how many native buckets a histogram may have; beyond it, it halves
+	// its resolution.
+	maxNative = 100
+)
+
+// NativeZeroThreshold is the width of the native zero bucket, in seconds: 2^-128,
+// client_golang's default.
+const NativeZeroThreshold = 0x1p-128
+
+// Histogram counts observations, as a classic and a native histogram in one. The
+// zero value is empty and ready for use. It is not safe for concurrent use.
+type Histogram struct {
+	Count uint64
+	Sum   float64 // seconds
+	// Classic has the count of each classic bucket, not cumulated; nil while empty.
+	Classic []uint64
+	// Schema is the resolution of Native: 2^Schema buckets for each power of two.
+	Schema int32
+	// Zero counts the observations in the native zero bucket.
+	Zero uint64
+	// Native has the other native buckets that are not empty, sorted by Index.
+	Native []NativeBucket
+}
+
+// NativeBucket is a native bucket: its upper bound is 2^(Index / 2^Schema).
+type NativeBucket struct {
+	Index int32
+	Count uint64
+}
+
+// Observe adds a duration. A negative one counts as 0.
+func (h *Histogram) Observe(d time.Duration) {
+	v := max(d, 0).Seconds()
+	if h.Classic == nil {
+		h.Classic = make([]uint64, len(classicBounds)+1)
+		h.Schema = maxSchema
+	}
+	h.Count++
+	h.Sum += v
+	h.Classic[sort.SearchFloat64s(classicBounds[:], v)]++
+	if v == 0 {
+		h.Zero++
+		return
+	}
+	h.add(nativeIndex(v, h.Schema))
+	for len(h.Native) > maxNative {
+		h.halve()
+	}
+}
+
+func (h *Histogram) add(index int32) {
+	i, found := slices.BinarySearchFunc(h.Native, index, func(b NativeBucket, index int32) int {
+		return int(b.Index) - int(index)
+	})
+	if !found {
+		h.Native = slices.Insert(h.Native, i, NativeBucket{Index: index})
+	}
+	h.Native[i].Count++
+}
+
+// halve merges each pair of neighbouring native buckets. All durations together
+// span 63 powers of two, so Schema never has to go below 0.
+func (h *Histogram) halve() {
+	h.Schema--
+	merged := h.Native[:0]
+	for _, b := range h.Native {
+		b.Index = (b.Index + 1) >> 1 // a shift rounds down for negative numbers too
+		if n := len(merged); n > 0 && merged[n-1].Index == b.Index {
+			merged[n-1].Count += b.Count
+			continue
+		}
+		merged = append(merged, b)
+	}
+	h.Native = merged
+}
+
+// nativeIndex returns the index of the native bucket that holds v > 0: the least i
+// with v <= 2^(i / 2^schema). It compares with the bounds within a power of two, as
+// a logarithm would put a value that lies on a bound on either side of it.
+func nativeIndex(v float64, schema int32) int32 {
+	frac, exp := math.Frexp(v) // v = frac · 2^exp, frac in [0.5, 1)
+	perOctave := 1 << schema
+	within := sort.Search(perOctave, func(i int) bool {
+		return frac <= math.Exp2(float64(i)/float64(perOctave))/2
+	})
+	return int32(within + (exp-1)*perOctave)
+}
+
+// clone returns a deep copy.
+func (h *Histogram) clone() Histogram {
+	c := *h
+	c.Classic, c.Native = slices.Clone(h.Classic), slices.Clone(h.Native)
+	return c
+}

@@ -1,0 +1,175 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package prober
+
+import (
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/prober/action"
+	"github.com/prober-exporter/prober_exporter/prober/gate"
+)
+
+// Detail says how much a status tells.
+type Detail uint8
+
+// The details.
+const (
+	// Brief leaves out the histograms and the attempts: what the health endpoints need.
+	Brief Detail = iota
+	// Series is Brief with the histograms: what a scrape needs.
+	Series
+	// Full is Series with the last attempts.
+	Full
+)
+
+// Summary is the state of all targets in constant time.
+type Summary struct {
+	// Loaded says that a configuration is applied, Stopping that Stop was called.
+	Loaded, Stopping bool
+	// Targets is how many there are, the others how many of them are so.
+	Targets, Started, Ready, Live int
+}
+
+// Status is the truth about the agent's probes at one moment. It and all that it
+// points to belong to the caller.
+type Status struct {
+	Summary
+	// Statuses has one entry a target, in the order of the configuration.
+	Statuses []TargetStatus
+	// InFlight is how many attempts are running.
+	InFlight int
+	// Panics is how many panics in an action were caught.
+	Panics uint64
+	// Lateness is how late turns began after their time, in seconds.
+	Lateness Histogram
+	// SourceUp has an entry for each instance source in use: whether it works.
+	SourceUp map[string]bool
+}
+
+// TargetStatus is the truth about one target.
+type TargetStatus struct {
+	Name   string
+	Labels []config.Label // sorted by name
+	// Source is where instances come from, Instance the one there is.
+	Source   string
+	Instance gate.Instance
+	// Running, Started, Ready and Live are derived (contract: health endpoints).
+	Running, Started, Ready, Live bool
+	// Restarts counts the instances after the first.
+	Restarts uint64
+	// StartupDuration is how long the instance took from its start until started;
+	// negative while that is not known.
+	StartupDuration time.Duration
+	// Probes has an entry for each kind that is configured, in the order of kinds.
+	Probes []ProbeStatus
+}
+
+// Probe returns the status of one kind, if the target has it.
+func (t *TargetStatus) Probe(k gate.Kind) (ProbeStatus, bool) {
+	for _, p := range t.Probes {
+		if p.Kind == k {
+			return p, true
+		}
+	}
+	return ProbeStatus{}, false
+}
+
+// ProbeStatus is the truth about one probe.
+type ProbeStatus struct {
+	Kind   gate.Kind
+	Action string // exec, httpGet, tcpSocket or grpc
+
+	InitialDelay, Timeout, Period      time.Duration
+	SuccessThreshold, FailureThreshold int
+
+	// Result is what the probe publishes of the instance. Last and Run are its last
+	// outcome and how many in a row were equal, counted as the thresholds count.
+	Result, Last gate.Result
+	Run          int
+	// Held: no attempts until a new instance. Gated: none yet, because of the initial
+	// delay, of a startup probe, or because there is no instance.
+	Held, Gated bool
+
+	// ConsecutiveFailures counts failed attempts since the last success; 0 at a new
+	// instance.
+	ConsecutiveFailures uint64
+	// Reason is why the last of them failed; empty if there is none.
+	Reason action.Reason
+
+	// Successful, Failed and Unknown count the probes run, by outcome.
+	Successful, Failed, Unknown uint64
+	// Failures counts the failed and unknown ones by reason; only reasons that occurred.
+	Failures []ReasonCount
+	// Transitions counts changes of Result by probing.
+	Transitions uint64
+	// LastRun is when the last attempt ended, NextTurn when the next turn is due; zero
+	// if there is none.
+	LastRun, NextTurn time.Time
+
+	// Durations of the attempts by outcome, in seconds, from the beginning of the turn,
+	// tries included. Empty below Series.
+	Durations Durations
+
+	// Attempts are the last 20 attempts, LastFailures the last 20 that did not
+	// succeed, oldest first. Empty below Full.
+	Attempts, LastFailures []Attempt
+}
+
+// ReasonCount is how often attempts failed for one reason.
+type ReasonCount struct {
+	Reason action.Reason
+	Count  uint64
+}
+
+// Durations is a histogram for each outcome.
+type Durations struct {
+	Successful, Failed, Unknown Histogram
+}
+
+// Attempt is one attempt of the past.
+type Attempt struct {
+	Start    time.Time
+	Duration time.Duration
+	// Outcome is successful, failed or unknown, as in the metrics.
+	Outcome AttemptOutcome
+	// Warning marks a successful one with a warning.
+	Warning bool
+	Reason  action.Reason
+	// Output is cut, and secrets of the target's configuration are taken out of it.
+	Output string
+}
+
+// AttemptOutcome is how an attempt counts.
+type AttemptOutcome uint8
+
+// The outcomes of an attempt.
+const (
+	Successful AttemptOutcome = iota
+	Failed
+	UnknownOutcome
+)
+
+// String returns successful, failed or unknown.
+func (o AttemptOutcome) String() string {
+	switch o {
+	case Successful:
+		return "successful"
+	case Failed:
+		return "failed"
+	case UnknownOutcome:
+		return "unknown"
+	}
+	return "invalid"
+}
