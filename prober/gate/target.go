@@ -212,6 +212,15 @@ func (t Target) Live(inst Instance) bool {
 	return true
 }
 
+// Adopt makes the probe take over an instance that somebody else has judged: it
+// publishes r of it where it would begin with its initial value. Unknown stands for
+// no judgement; that is how a kubelet begins with a container that is older than
+// itself (rules 2.7.2 and 2.7.3).
+func (t Target) Adopt(k Kind, inst Instance, r Result) Target {
+	t.probes[k].InstanceID, t.probes[k].Result, t.probes[k].Held = inst.ID, r, false
+	return t
+}
+
 // Reconfigure returns the state under new parameters, for the same instance.
 // What a probe publishes stays, so that a change of the configuration never
 // changes by itself what a target is said to be; runs begin anew. A hold ends
@@ -232,10 +241,8 @@ func (t Target) Reconfigure(params [NumKinds]Params, changed [NumKinds]bool, ins
 				before.Held = false
 			}
 			n.probes[k] = before
-		case k == Startup && t.Started(inst):
-			n.probes[k].InstanceID, n.probes[k].Held = inst.ID, true
-		case k == Readiness && t.Ready(inst):
-			n.probes[k].InstanceID = inst.ID
+		case k == Startup && t.Started(inst), k == Readiness && t.Ready(inst):
+			n = n.Adopt(k, inst, Success)
 		}
 	}
 	return n

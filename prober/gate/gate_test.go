@@ -1,0 +1,288 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package gate
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// alive is an instance that has run for an hour.
+func alive(id string) Instance {
+	return Instance{ID: id, Phase: Running, StartedAt: epoch.Add(-time.Hour)}
+}
+
+// one is a target with a single probe.
+func one(k Kind, p Params) Target {
+	var params [NumKinds]Params
+	p.Configured = true
+	params[k] = p
+	return New(params)
+}
+
+// play gives one probe a turn per letter of script and returns what it publishes
+// after each. The letters: S and F the outcome of the attempt, E it could not be
+// made, n a new instance first (then as S), w the instance waits, t it has ended,
+// 0 nobody sees it, d it is being deleted. A turn without an attempt is in lower
+// case, and ! marks a hold.
+func play(target Target, k Kind, script string) (string, Target) {
+	var out strings.Builder
+	id := "a"
+	for i, c := range script {
+		inst := alive(id)
+		switch c {
+		case 'n':
+			id += "'"
+			inst = alive(id)
+		case 'w':
+			inst.Phase = Waiting
+		case 't':
+			inst.Phase, inst.Final = Terminated, true
+		case '0':
+			inst = Instance{}
+		case 'd':
+			inst.Deleting = true
+		}
+		var v Verdict
+		target, v = target.Next(k, inst, k != Startup, epoch.Add(time.Duration(i)*time.Second))
+		if v == Attempt && c != 'E' {
+			target = target.Fold(k, map[bool]Result{true: Failure, false: Success}[c == 'F'])
+		}
+		said := target.Probe(k).Result.String()[:1]
+		if v != Attempt {
+			said = strings.ToLower(said)
+		}
+		out.WriteString(said)
+		if target.Probe(k).Held {
+			out.WriteString("!")
+		}
+		if v == Quit {
+			out.WriteString("x")
+			break
+		}
+	}
+	return out.String(), target
+}
+
+// Each script reads: this probe, given these turns, publishes that.
+func TestScripts(t *testing.T) {
+	known := Params{SuccessThreshold: 1, FailureThreshold: 3}
+	static := Params{SuccessThreshold: 1, FailureThreshold: 3, MaxHold: Never}
+	bounded := Params{SuccessThreshold: 1, FailureThreshold: 3, MaxHold: 4 * time.Second}
+	slow := Params{SuccessThreshold: 3, FailureThreshold: 1}
+	for _, tt := range []struct {
+		promise string
+		kind    Kind
+		params  Params
+		script  string
+		want    string
+	}{
+		{"the third failure in a row fails liveness and holds it", Liveness, known, "FFFSS", "SSF!f!f!"},
+		{"a success between failures starts the run anew", Liveness, known, "FFSFF", "SSSSS"},
+		{"4.22: the run survives a new instance, one more failure kills it", Liveness, known, "FFwF", "SSfF!"},
+		{"4.22: after a hold the run begins at 0 for the new instance", Liveness, known, "FFFnFFF", "SSF!SSSF!"},
+		{"4.22: readiness carries its successes over", Readiness, Params{SuccessThreshold: 3, FailureThreshold: 3}, "SSSnS", "FFSSS"},
+		{"4.17: startup holds after success", Startup, known, "FS", "US!"},
+		{"4.17: startup holds after failure", Startup, known, "FFF", "UUF!"},
+		{"4.17: readiness never holds", Readiness, known, "SFFFFS", "SSSFFS"},
+		{"4.18: a new instance lifts the hold and brings the initial value back", Startup, known, "Sn", "S!S!"},
+		{"4.7: on hold, a terminated instance changes nothing", Startup, known, "St", "S!s!"},
+		{"4.8: what does not run fails at once", Liveness, known, "SwS", "SfS"},
+		{"4.8: what has ended for good ends the probe", Readiness, known, "St", "Sfx"},
+		{"4.9: deletion ends liveness with Success", Liveness, known, "FFd", "SSsx"},
+		{"4.9: deletion does not concern readiness", Readiness, known, "Sdd", "SSS"},
+		{"4.12 and 4.23: an attempt that could not be made is as if it had not been", Liveness, known, "FEFEF", "SSSSF!"},
+		{"4.15: thresholds of 0 act at once", Readiness, Params{}, "SFS", "SFS"},
+		{"4.26: a gap in the view resets nothing", Liveness, known, "FF0F", "SSsF!"},
+		{"successThreshold counts successes in a row", Readiness, slow, "SSSFSSS", "FFSFFFS"},
+		{"static: no hold after failure, one success recovers", Liveness, static, "FFFFS", "SSFFS"},
+		{"static: startup recovers too, then holds", Startup, static, "FFFFS", "UUFFS!"},
+		{"bounded hold: 4 s after the last attempt probing resumes; one success recovers", Liveness, bounded, "FFFSSSSS", "SSF!f!f!f!SS"},
+		{"bounded hold: the run begins at 0, three more failures hold again", Liveness, bounded, "FFFFFFFFFF", "SSF!f!f!f!FFF!f!"},
+		{"bounded hold: a startup success is held for ever", Startup, bounded, "SSSSSSSS", "S!s!s!s!s!s!s!s!"},
+	} {
+		if got, _ := play(one(tt.kind, tt.params), tt.kind, tt.script); got != tt.want {
+			t.Errorf("%s: %s %q gives %q, want %q", tt.promise, tt.kind, tt.script, got, tt.want)
+		}
+	}
+}
+
+// At 9.999 s of a delay of 10 s there is no attempt; at 10 s there is. A start up to
+// a second in the future counts as now; one of a full second blocks (rule 4.10).
+func TestInitialDelay(t *testing.T) {
+	for _, tt := range []struct {
+		delay, age time.Duration
+		want       Verdict
+	}{
+		{10 * time.Second, 9999 * time.Millisecond, Wait},
+		{10 * time.Second, 10 * time.Second, Attempt},
+		{250 * time.Millisecond, 249 * time.Millisecond, Wait},
+		{250 * time.Millisecond, 250 * time.Millisecond, Attempt},
+		{0, 0, Attempt},
+		{0, -999 * time.Millisecond, Attempt},
+		{0, -time.Second, Wait},
+		{-100 * time.Second, -100 * time.Second, Attempt},
+		{-100 * time.Second, -101 * time.Second, Wait},
+	} {
+		target := one(Readiness, Params{InitialDelay: tt.delay})
+		inst := Instance{ID: "a", Phase: Running, StartedAt: epoch.Add(-tt.age)}
+		if _, got := target.Next(Readiness, inst, true, epoch); got != tt.want {
+			t.Errorf("delay %v, %v after the start: got %v, want %v", tt.delay, tt.age, got, tt.want)
+		}
+	}
+	target := one(Readiness, Params{InitialDelay: time.Hour})
+	if _, got := target.Next(Readiness, Instance{ID: "a", Phase: Running}, true, epoch); got != Attempt {
+		t.Errorf("an instance older than anyone remembers: got %v, want attempt", got)
+	}
+}
+
+// Startup attempts only while not started, the others only once started (4.11).
+func TestStartedGate(t *testing.T) {
+	for _, k := range Kinds() {
+		for _, started := range []bool{false, true} {
+			want := Wait
+			if started != (k == Startup) {
+				want = Attempt
+			}
+			if _, got := one(k, Params{}).Next(k, alive("a"), started, epoch); got != want {
+				t.Errorf("%v, started=%t: got %v, want %v", k, started, got, want)
+			}
+		}
+	}
+}
+
+// A target whose source says that it has ended as a whole ends its probes without
+// a word; a kind that is not there ends at once.
+func TestQuit(t *testing.T) {
+	target := one(Liveness, Params{})
+	next, v := target.Next(Liveness, Instance{Final: true}, true, epoch)
+	if v != Quit || next != target {
+		t.Errorf("final and unseen: got %v, %+v, want quit and no change", v, next)
+	}
+	if _, v := target.Next(Startup, alive("a"), true, epoch); v != Quit {
+		t.Errorf("a kind that is not configured: got %v, want quit", v)
+	}
+	if _, v := target.Remove(Liveness).Next(Liveness, alive("a"), true, epoch); v != Quit {
+		t.Errorf("a removed probe: got %v, want quit", v)
+	}
+}
+
+// Started, ready and live follow the results of this very instance, and nothing
+// that does not run is started, ready, or to be killed.
+func TestDerived(t *testing.T) {
+	all := [NumKinds]Params{{Configured: true}, {Configured: true}, {Configured: true}}
+	with := func(k Kind, t Target, r Result) Target { return t.Adopt(k, alive("a"), r) }
+	fresh := New(all)
+	started := with(Startup, fresh, Success)
+	ready := with(Readiness, started, Success)
+	dead := with(Liveness, ready, Failure)
+	ended := alive("a")
+	ended.Phase = Terminated
+	for _, tt := range []struct {
+		what                 string
+		target               Target
+		inst                 Instance
+		started, ready, live bool
+	}{
+		{"no results yet", fresh, alive("a"), false, false, true},
+		{"startup Unknown", with(Startup, fresh, Unknown), alive("a"), false, false, true},
+		{"startup Failure", with(Startup, ready, Failure), alive("a"), false, false, false},
+		{"started", started, alive("a"), true, false, true},
+		{"ready", ready, alive("a"), true, true, true},
+		{"not live, yet ready: liveness has no part in it", dead, alive("a"), true, true, false},
+		{"another instance", dead, alive("b"), false, false, true},
+		{"ended", dead, ended, false, false, true},
+		{"nobody knows", dead, Instance{}, false, false, true},
+		{"no probes left", ready.Remove(Startup).Remove(Readiness), alive("b"), true, true, true},
+		{"no readiness probe", New([NumKinds]Params{Liveness: {Configured: true}}), alive("b"), true, true, true},
+	} {
+		if s, r, l := tt.target.Started(tt.inst), tt.target.Ready(tt.inst), tt.target.Live(tt.inst); s != tt.started || r != tt.ready || l != tt.live {
+			t.Errorf("%s: started %t, ready %t, live %t; want %t, %t, %t", tt.what, s, r, l, tt.started, tt.ready, tt.live)
+		}
+	}
+}
+
+// A new configuration keeps what every kept probe publishes; runs begin anew, and a
+// hold ends where thresholds or the action differ.
+func TestReconfigure(t *testing.T) {
+	p := Params{Configured: true, SuccessThreshold: 1, FailureThreshold: 1}
+	before := one(Liveness, p)
+	_, before = play(before, Liveness, "F")
+	none := [NumKinds]bool{}
+
+	same := before.Reconfigure([NumKinds]Params{Liveness: p}, none, alive("a"))
+	if same != before {
+		t.Errorf("equal parameters: got %+v, want %+v", same, before)
+	}
+	changed := before.Reconfigure([NumKinds]Params{Liveness: p}, [NumKinds]bool{Liveness: true}, alive("a"))
+	if got := changed.Probe(Liveness); got.Held || got.Result != Failure {
+		t.Errorf("another action: got %+v, want Failure, not held", got)
+	}
+	for _, other := range []Params{
+		{Configured: true, SuccessThreshold: 1, FailureThreshold: 2},
+		{Configured: true, SuccessThreshold: 2, FailureThreshold: 1},
+	} {
+		if got := before.Reconfigure([NumKinds]Params{Liveness: other}, none, alive("a")).Probe(Liveness); got.Held || got.Result != Failure {
+			t.Errorf("thresholds %+v: got %+v, want Failure, not held", other, got)
+		}
+	}
+
+	delayed := p
+	delayed.InitialDelay = time.Second
+	grown := before.Reconfigure([NumKinds]Params{delayed, delayed, delayed}, none, alive("a"))
+	if !grown.Started(alive("a")) || !grown.Ready(alive("a")) || grown.Live(alive("a")) || !grown.Probe(Liveness).Held {
+		t.Errorf("new startup and readiness probes of a ready target: got %+v, want started, ready and still held", grown)
+	}
+	unready := one(Startup, p).Reconfigure([NumKinds]Params{p, p, {}}, none, alive("a"))
+	if unready.Started(alive("a")) || unready.Probe(Readiness).InstanceID != "" {
+		t.Errorf("a new readiness probe of a target that has not started: got %+v, want nothing adopted", unready)
+	}
+	_, run := play(one(Readiness, p), Readiness, "SSS")
+	if got := run.Reconfigure([NumKinds]Params{Readiness: p}, none, alive("a")).Probe(Readiness).Run; got != 0 {
+		t.Errorf("run after a reload: got %d, want 0", got)
+	}
+	if gone := before.Reconfigure([NumKinds]Params{Readiness: p}, none, alive("a")); gone.Probe(Liveness).Exists || !gone.Live(alive("a")) {
+		t.Errorf("a kind that is gone: got %+v", gone)
+	}
+}
+
+// Every name is the glossary's, and a value out of range says so.
+func TestNames(t *testing.T) {
+	var got []string
+	for k := range Kind(NumKinds + 1) {
+		got = append(got, k.String())
+	}
+	for r := Unknown; r <= Failure+1; r++ {
+		got = append(got, r.String())
+	}
+	for p := PhaseUnknown; p <= Terminated+1; p++ {
+		got = append(got, p.String())
+	}
+	for v := Wait; v <= Quit+1; v++ {
+		got = append(got, v.String())
+	}
+	want := "startup readiness liveness invalid UNKNOWN Success Failure invalid unknown waiting running terminated invalid wait attempt quit invalid"
+	if s := strings.Join(got, " "); s != want {
+		t.Errorf("got %q, want %q", s, want)
+	}
+	if got := Kind(NumKinds).initial(); got != Unknown {
+		t.Errorf("initial result of an invalid kind: got %v, want UNKNOWN", got)
+	}
+	if p := (Params{InitialDelay: 3}); one(Startup, p).Params(Startup).InitialDelay != 3 {
+		t.Error("Params does not return what New was given")
+	}
+}

@@ -1,0 +1,275 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package gate
+
+import (
+	"testing"
+	"time"
+)
+
+// violation says which promise a turn of a probe has broken, or "".
+func violation(k Kind, before Target, inst Instance, started bool, v Verdict, decided Target) string {
+	was, is := before.Probe(k), decided.Probe(k)
+	switch {
+	case decided.Ready(inst) && !decided.Started(inst):
+		return "ready without started"
+	case decided.Started(inst) && inst.Phase != Running:
+		return "started without running"
+	case !decided.Live(inst) && inst.Phase != Running:
+		return "not live without running"
+	case k == Readiness && is.Held:
+		return "readiness on hold"
+	case v == Attempt && is.Held:
+		return "attempt on hold"
+	case v == Attempt && !inst.running():
+		return "attempt without a running instance"
+	case v == Attempt && started == (k == Startup):
+		return "attempt through the started gate"
+	case v == Attempt && is.InstanceID != inst.ID:
+		return "attempt for another instance"
+	case v != Quit && !was.Exists:
+		return "a removed probe goes on"
+	case was.Run != is.Run || was.Last != is.Last:
+		return "a turn changed the run"
+	case inst.known() && was.InstanceID != inst.ID && is.Held:
+		return "a new instance on hold"
+	case inst.Phase == Running && v == Wait && !is.Held && is.InstanceID == was.InstanceID && is.Result != was.Result:
+		return "a result changed without an attempt"
+	}
+	for _, other := range Kinds() {
+		if other != k && before.Probe(other) != decided.Probe(other) {
+			return "a turn changed another kind"
+		}
+	}
+	return ""
+}
+
+// foldViolation says which promise a fold has broken, or "".
+func foldViolation(k Kind, decided, folded Target, r Result) string {
+	was, is, params := decided.Probe(k), folded.Probe(k), decided.Params(k)
+	threshold := params.FailureThreshold
+	if r == Success {
+		threshold = params.SuccessThreshold
+	}
+	run := 1
+	if was.Last == r {
+		run = was.Run + 1
+	}
+	reached := run >= threshold
+	switch {
+	case is.Last != r:
+		return "last is not the outcome"
+	case reached != (is.Result == r) && was.Result != r:
+		return "the threshold did not decide"
+	case !reached && is.Result != was.Result:
+		return "a result changed below its threshold"
+	case is.Held && is.Run != 0, !is.Held && is.Run != run:
+		return "the run is wrong"
+	case is.Held && k == Liveness && r == Success:
+		return "liveness held by a success"
+	case is.Held && r == Failure && params.MaxHold == Never:
+		return "held although never"
+	case reached && !is.Held && k == Startup && r == Success:
+		return "startup not held by a success"
+	case reached && !is.Held && k != Readiness && r == Failure && params.MaxHold != Never:
+		return "not held by a failure"
+	}
+	return ""
+}
+
+// normal maps states that behave alike onto one, so that there is an end of them:
+// runs are clamped at the thresholds, and names of instances and times cut to what
+// can be told apart later.
+func normal(t Target, current string) Target {
+	for k := range t.probes {
+		p := &t.probes[k]
+		p.Run = min(p.Run, max(t.params[k].SuccessThreshold, t.params[k].FailureThreshold))
+		if p.InstanceID != "" && p.InstanceID != current {
+			p.InstanceID = "old"
+		}
+		if !p.Held {
+			p.attemptAt = time.Time{}
+		}
+	}
+	return t
+}
+
+// Every state that three probes can reach, from every view of an instance and with
+// every outcome, keeps every promise; and there are exactly so many of them.
+func TestEveryReachableState(t *testing.T) {
+	for _, tt := range []struct {
+		maxHold time.Duration
+		states  int
+	}{{UntilNewInstance, 7368}, {Never, 5964}, {time.Second, 7368}} {
+		var params [NumKinds]Params
+		for k := range params {
+			params[k] = Params{Configured: true, SuccessThreshold: 1, FailureThreshold: 2, MaxHold: tt.maxHold}
+		}
+		params[Readiness].SuccessThreshold = 2
+		var views []Instance
+		for _, id := range []string{"new", "old"} {
+			for _, v := range []Instance{
+				{Phase: Waiting},
+				{Phase: Terminated},
+				{Phase: Terminated, Final: true},
+				{Phase: Running},
+				{Phase: Running, StartedAt: epoch.Add(time.Hour)},
+				{Phase: Running, Deleting: true},
+			} {
+				v.ID = id
+				views = append(views, v)
+			}
+		}
+		views = append(views, Instance{}, Instance{Final: true}, Instance{ID: "new"}, Instance{Phase: Running})
+
+		seen := map[Target]bool{}
+		queue := []Target{New(params)}
+		for len(queue) > 0 {
+			state := queue[0]
+			queue = queue[1:]
+			if seen[state] {
+				continue
+			}
+			seen[state] = true
+			for _, inst := range views {
+				for _, k := range Kinds() {
+					// Held probes see the hold's end in one step, or not yet.
+					for _, now := range []time.Time{epoch, epoch.Add(time.Minute)} {
+						decided, v := state.Next(k, inst, state.Started(inst), now)
+						if bad := violation(k, state, inst, state.Started(inst), v, decided); bad != "" {
+							t.Fatalf("%s: %v of %+v with %+v gives %v and %+v", bad, k, state, inst, v, decided)
+						}
+						var next []Target
+						switch v {
+						case Quit:
+							next = []Target{decided.Remove(k)}
+						case Wait:
+							next = []Target{decided}
+						case Attempt:
+							next = []Target{decided} // an attempt that could not be made
+							for _, r := range []Result{Success, Failure} {
+								folded := decided.Fold(k, r)
+								if bad := foldViolation(k, decided, folded, r); bad != "" {
+									t.Fatalf("%s: %v of %v into %+v gives %+v", bad, r, k, decided, folded)
+								}
+								next = append(next, folded)
+							}
+						}
+						for _, n := range next {
+							for i := range n.probes {
+								if n.probes[i].Held {
+									n.probes[i].attemptAt = epoch
+								}
+							}
+							// "new" becomes "old" when the source reports another life.
+							queue = append(queue, normal(n, "new"))
+						}
+					}
+				}
+			}
+		}
+		t.Logf("max hold %v: %d states", tt.maxHold, len(seen))
+		if len(seen) != tt.states {
+			t.Errorf("max hold %v: %d reachable states, want %d", tt.maxHold, len(seen), tt.states)
+		}
+	}
+}
+
+// Whatever a source says in whatever order, every promise is kept.
+func FuzzTurns(f *testing.F) {
+	f.Add([]byte{3, 2, 0}, []byte("\x00\x01\x02\x03\x40\x41\x42\x43\x80"))
+	f.Add([]byte{1, 1, 1}, []byte("0123456789abcdefghijklmnopqrstuvwxyz"))
+	f.Add([]byte{255, 7, 9}, []byte{255, 254, 253, 128, 127, 64, 63, 0})
+	f.Fuzz(func(t *testing.T, shape, turns []byte) {
+		var params [NumKinds]Params
+		for i := range min(len(shape), NumKinds) {
+			b := int(shape[i])
+			params[i] = Params{
+				Configured:       b&1 == 1,
+				SuccessThreshold: b >> 1 & 3,
+				FailureThreshold: b >> 3 & 3,
+				InitialDelay:     time.Duration(b>>5&1) * time.Second,
+				MaxHold:          []time.Duration{UntilNewInstance, Never, time.Second, time.Minute}[b>>6],
+			}
+		}
+		target := New(params)
+		now := epoch
+		for i, b := range turns {
+			k := Kind(b % NumKinds)
+			inst := Instance{
+				ID:        []string{"", "a", "b", "c"}[b>>2&3],
+				Phase:     Phase(b >> 4 & 3),
+				Final:     b>>6&1 == 1,
+				Deleting:  b > 250,
+				StartedAt: epoch.Add(time.Duration(b&7) * 500 * time.Millisecond),
+			}
+			if inst.Phase == PhaseUnknown {
+				inst.ID = ""
+			}
+			now = now.Add(time.Duration(b) * 10 * time.Millisecond)
+			started := target.Started(inst)
+			decided, v := target.Next(k, inst, started, now)
+			if bad := violation(k, target, inst, started, v, decided); bad != "" {
+				t.Fatalf("turn %d: %s: %+v with %+v gives %v and %+v", i, bad, target, inst, v, decided)
+			}
+			target = decided
+			switch v {
+			case Quit:
+				target = target.Remove(k)
+			case Attempt:
+				r := Result(b >> 7)
+				folded := target.Fold(k, r)
+				if bad := foldViolation(k, target, folded, r); bad != "" {
+					t.Fatalf("turn %d: %s: %v into %+v gives %+v", i, bad, r, target, folded)
+				}
+				target = folded
+			case Wait:
+			}
+			if b%61 == 0 && allExist(target, params) {
+				again := target.Reconfigure(params, [NumKinds]bool{}, inst)
+				if again.Started(inst) != target.Started(inst) || again.Ready(inst) != target.Ready(inst) || again.Live(inst) != target.Live(inst) {
+					t.Fatalf("turn %d: a reload without a change made %+v of %+v", i, again, target)
+				}
+				target = again
+			}
+		}
+	})
+}
+
+// allExist reports whether no configured probe has been removed.
+func allExist(t Target, params [NumKinds]Params) bool {
+	for _, k := range Kinds() {
+		if params[k].Configured != t.Probe(k).Exists {
+			return false
+		}
+	}
+	return true
+}
+
+// One turn and its fold: no allocation.
+func BenchmarkTurn(b *testing.B) {
+	var params [NumKinds]Params
+	for k := range params {
+		params[k] = Params{Configured: true, SuccessThreshold: 1, FailureThreshold: 3}
+	}
+	target, inst := New(params), alive("a")
+	b.ReportAllocs()
+	for b.Loop() {
+		next, v := target.Next(Readiness, inst, true, epoch)
+		if v != Attempt {
+			b.Fatal(v)
+		}
+		target = next.Fold(Readiness, Success)
+	}
+}
