@@ -127,6 +127,19 @@ type ProbeStatus struct {
 	Attempts, LastFailures []Attempt
 }
 
+// ProbeType returns a kind as the kubelet's metrics spell it.
+func ProbeType(k gate.Kind) string {
+	switch k {
+	case gate.Startup:
+		return "Startup"
+	case gate.Readiness:
+		return "Readiness"
+	case gate.Liveness:
+		return "Liveness"
+	}
+	return "invalid"
+}
+
 // ReasonCount is how often attempts failed for one reason.
 type ReasonCount struct {
 	Reason action.Reason

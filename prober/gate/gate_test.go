@@ -216,6 +216,25 @@ func TestDerived(t *testing.T) {
 	}
 }
 
+// What a probe publishes of an instance that it has not met is its initial value;
+// with nobody in view it is what it said last.
+func TestResult(t *testing.T) {
+	fresh := New([NumKinds]Params{{Configured: true}, {Configured: true}, {Configured: true}})
+	for i, want := range []Result{Unknown, Failure, Success} {
+		k := Kinds()[i]
+		met := fresh.Adopt(k, alive("a"), Failure)
+		for _, tt := range []struct {
+			target Target
+			inst   Instance
+			want   Result
+		}{{fresh, alive("a"), want}, {fresh, Instance{}, want}, {met, alive("a"), Failure}, {met, alive("b"), want}, {met, Instance{}, Failure}} {
+			if got := tt.target.Result(k, tt.inst); got != tt.want {
+				t.Errorf("%v of %+v in %+v: got %v, want %v", k, tt.inst, tt.target.Probe(k), got, tt.want)
+			}
+		}
+	}
+}
+
 // A new configuration keeps what every kept probe publishes; runs begin anew, and a
 // hold ends where thresholds or the action differ.
 func TestReconfigure(t *testing.T) {

@@ -105,18 +105,21 @@ func normal(t Target, current string) Target {
 	return t
 }
 
-// Every state that three probes can reach, from every view of an instance and with
+// Every state that the probes can reach, from every view of an instance and with
 // every outcome, keeps every promise; and there are exactly so many of them.
 func TestEveryReachableState(t *testing.T) {
 	for _, tt := range []struct {
 		maxHold time.Duration
 		states  int
-	}{{UntilNewInstance, 7368}, {Never, 5964}, {time.Second, 7368}} {
+	}{{UntilNewInstance, 7368}, {Never, 336}, {time.Second, 414}} {
 		var params [NumKinds]Params
 		for k := range params {
 			params[k] = Params{Configured: true, SuccessThreshold: 1, FailureThreshold: 2, MaxHold: tt.maxHold}
 		}
 		params[Readiness].SuccessThreshold = 2
+		if tt.maxHold != UntilNewInstance {
+			params[Readiness] = Params{} // never held: nothing new to see
+		}
 		var views []Instance
 		for _, id := range []string{"new", "old"} {
 			for _, v := range []Instance{
@@ -133,19 +136,18 @@ func TestEveryReachableState(t *testing.T) {
 		}
 		views = append(views, Instance{}, Instance{Final: true}, Instance{ID: "new"}, Instance{Phase: Running})
 
-		seen := map[Target]bool{}
+		seen := map[Target]bool{New(params): true}
 		queue := []Target{New(params)}
 		for len(queue) > 0 {
 			state := queue[0]
 			queue = queue[1:]
-			if seen[state] {
-				continue
-			}
-			seen[state] = true
 			for _, inst := range views {
 				for _, k := range Kinds() {
-					// Held probes see the hold's end in one step, or not yet.
-					for _, now := range []time.Time{epoch, epoch.Add(time.Minute)} {
+					times := []time.Time{epoch}
+					if tt.maxHold > 0 && state.Probe(k).Held {
+						times = append(times, epoch.Add(time.Minute)) // the hold's end
+					}
+					for _, now := range times {
 						decided, v := state.Next(k, inst, state.Started(inst), now)
 						if bad := violation(k, state, inst, state.Started(inst), v, decided); bad != "" {
 							t.Fatalf("%s: %v of %+v with %+v gives %v and %+v", bad, k, state, inst, v, decided)
@@ -173,7 +175,10 @@ func TestEveryReachableState(t *testing.T) {
 								}
 							}
 							// "new" becomes "old" when the source reports another life.
-							queue = append(queue, normal(n, "new"))
+							if n = normal(n, "new"); !seen[n] {
+								seen[n] = true
+								queue = append(queue, n)
+							}
 						}
 					}
 				}

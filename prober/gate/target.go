@@ -165,6 +165,16 @@ func (t Target) Remove(k Kind) Target {
 	return t
 }
 
+// Result returns what a probe publishes of an instance: its initial value as long
+// as it has not met it. With no instance in view, what it said last stays.
+func (t Target) Result(k Kind, inst Instance) Result {
+	p := t.probes[k]
+	if p.InstanceID == "" || inst.known() && p.InstanceID != inst.ID {
+		return k.initial()
+	}
+	return p.Result
+}
+
 // result returns what the probe says of this very instance.
 func (t Target) result(k Kind, inst Instance) (r Result, found bool) {
 	p := t.probes[k]

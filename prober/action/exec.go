@@ -1,0 +1,180 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/config"
+)
+
+// outputGrace is how long output is awaited once the command has ended and its
+// group has been killed. Only a process that has left the group can still hold the
+// pipe open then, and no attempt waits for such a one.
+const outputGrace = 100 * time.Millisecond
+
+// newExec returns the action that runs a command: no shell, the agent's working
+// directory and environment plus the target's variables, no input. An attempt costs
+// a process, two file descriptors and, where the kernel is asked to wait, an OS
+// thread for as long as it runs.
+//
+// Argv and environment are made anew for each attempt: that is cheap beside a fork,
+// and tens of thousands of probes at rest then hold none of it.
+func newExec(t *config.Target, p *config.Probe) Func {
+	return func(ctx context.Context) (Outcome, error) {
+		if err := ctx.Err(); err != nil {
+			return Outcome{Reason: Other}, err
+		}
+		return runCommand(ctx, t, p)
+	}
+}
+
+// ended is how a command ended.
+type ended struct {
+	state *os.ProcessState
+	err   error
+}
+
+func runCommand(ctx context.Context, t *config.Target, p *config.Probe) (Outcome, error) {
+	argv, env := t.Command(p.Exec), t.Environ(os.Environ())
+	path, err := config.LookCommand(argv[0], searchPath(env))
+	if err != nil {
+		return notStarted(p.Exec, err)
+	}
+	stdin, err := os.Open(os.DevNull)
+	if err != nil {
+		return notStarted(p.Exec, err)
+	}
+	defer stdin.Close()
+	r, w, err := os.Pipe()
+	if err != nil {
+		return notStarted(p.Exec, err)
+	}
+	defer r.Close()
+
+	timer := time.NewTimer(p.Timeout)
+	defer timer.Stop()
+	child, err := startChild(path, argv, &os.ProcAttr{
+		Env: env,
+		// One pipe for both keeps what is written in the order it was written.
+		Files: []*os.File{stdin, w, w},
+	})
+	// The child has its own copy; with ours open the pipe would never end.
+	w.Close()
+	if err != nil {
+		return notStarted(p.Exec, err)
+	}
+
+	read := make(chan string, 1)
+	go func() { read <- readOutput(r) }()
+	done := make(chan ended, 1)
+	go func() {
+		state, err := waitChild(child)
+		done <- ended{state, err}
+	}()
+
+	var end ended
+	var timedOut bool
+	select {
+	case end = <-done:
+	case <-timer.C:
+		// The command may have ended in time with nobody there to see it, because the
+		// agent was frozen or starved: then its exit status counts.
+		timedOut = killChild(child)
+		end = <-done
+	case <-ctx.Done():
+		killChild(child)
+		end = <-done
+	}
+
+	// Everything in the group is dead: what is in the pipe is read to its end, which
+	// comes at once, unless a process that has left the group holds it open. Closing
+	// our side ends a read on every system; a deadline does not.
+	closer := time.AfterFunc(outputGrace, func() { r.Close() })
+	output := <-read
+	closer.Stop()
+
+	switch {
+	case ctx.Err() != nil:
+		return Outcome{Reason: Other}, ctx.Err()
+	case end.err != nil:
+		err := fmt.Errorf("wait for command %q: %w", p.Exec.Command[0], end.err)
+		return Outcome{Reason: Other, Output: clip(err.Error())}, err
+	case timedOut:
+		text := fmt.Sprintf("command %q timed out", strings.Join(p.Exec.Command, " "))
+		return Outcome{Reason: Timeout, Output: clip(text)}, nil
+	}
+	return exitOutcome(end.state, output), nil
+}
+
+func exitOutcome(state *os.ProcessState, output string) Outcome {
+	switch {
+	case state.Success():
+		return Outcome{Success: true, Output: output}
+	case state.ExitCode() >= 0:
+		return Outcome{Reason: ExitCode, Output: output}
+	}
+	// Killed by a signal, and not by us. Such a command has rarely said anything.
+	if output == "" {
+		output = state.String()
+	}
+	return Outcome{Reason: Signal, Output: output}
+}
+
+// readOutput reads r to its end, so that the writer never stalls, and returns the
+// first 10 KiB. It holds no more memory than the output needs.
+func readOutput(r io.Reader) string {
+	kept, err := io.ReadAll(io.LimitReader(r, maxOutput))
+	if err == nil {
+		// An error here means what it means there: our side was closed, that is all.
+		_, _ = io.Copy(io.Discard, r)
+	}
+	return string(kept)
+}
+
+// notStarted is the outcome of a command that could not be started. That says
+// something of the agent or its file system, nothing of the target, so it is an
+// error and counts for nothing (rule 11.4).
+//
+// Texts show the command as the configuration has it: expanded, it may hold
+// secrets. For that reason only the innermost error is shown, too; those around it
+// name the expanded path.
+func notStarted(e *config.Exec, err error) (Outcome, error) {
+	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
+		err = inner
+	}
+	err = fmt.Errorf("start command %q: %w", e.Command[0], err)
+	return Outcome{Reason: ExecStart, Output: clip(err.Error())}, err
+}
+
+// searchPath returns env's PATH: the one that the command will see.
+func searchPath(env []string) string {
+	for _, entry := range env {
+		if name, value, ok := strings.Cut(entry, "="); ok && isPath(name) {
+			return value
+		}
+	}
+	return ""
+}
+
+// clip keeps a text within what an Outcome may hold.
+func clip(text string) string {
+	return text[:min(len(text), maxOutput)]
+}

@@ -1,0 +1,201 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package action
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/prober-exporter/prober_exporter/config"
+)
+
+// bareContext is a context for helpers, which have no test to take one from.
+func bareContext() context.Context { return context.Background() }
+
+// As PID 1 no zombie stays, and every command's own exit status arrives.
+func TestReapOrphansAsPID1(t *testing.T) {
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(ctx, self)
+	cmd.Env = append(os.Environ(), helperEnv+"=init")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
+	if os.Geteuid() != 0 {
+		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
+	}
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Skipf("the kernel refuses a PID namespace: %v", err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v, and it says:\n%s", err, out.String())
+	}
+	t.Log(out.String())
+}
+
+// beInit is an agent as PID 1.
+func beInit([]string) {
+	if os.Getpid() != 1 {
+		panic("not PID 1")
+	}
+	os.Unsetenv(helperEnv)
+	self, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	orphan := &config.Target{Env: []config.EnvVar{{Name: helperEnv, Value: "orphan"}}}
+
+	// First without the reaper: the orphan comes to us, and stays.
+	if got, err := commandExec(orphan, time.Minute, self, "5")(bareContext()); err != nil || got.Reason != ExitCode {
+		panic(fmt.Sprint(got, err))
+	}
+	await("a zombie to show that orphans come to us", func() bool {
+		pid, err := exited(unix.P_ALL, 0, unix.WNOHANG)
+		return err == nil && pid != 0
+	})
+
+	ctx, stop := context.WithCancel(bareContext())
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		ReapOrphans(ctx)
+	}()
+	await("no zombie once the reaper runs", noChildren)
+
+	var wg sync.WaitGroup
+	for worker := range 16 {
+		wg.Go(func() {
+			for turn := range 25 {
+				code := (worker*25 + turn) % 7
+				script := fmt.Sprintf("echo %d; exit %d", code, code)
+				switch {
+				case turn == 3: // leaves its group, and an orphan of an orphan
+					got, err := commandExec(orphan, time.Minute, self, fmt.Sprint(code))(ctx)
+					check(code, got, err)
+					continue
+				case turn%3 == 0: // an orphan from its own group, killed
+					script = "sleep 60 & " + script
+				case turn%3 == 1: // a child that dies while it runs
+					script = "(sleep 0.01 &) ; " + script
+				}
+				got, err := shell(time.Minute, script)(ctx)
+				check(code, got, err)
+			}
+		})
+	}
+	wg.Wait()
+	await("no child and no zombie at the end", noChildren)
+	if len(children.own) != 0 {
+		panic(fmt.Sprintf("%d entries are left in own", len(children.own)))
+	}
+	stop()
+	<-stopped
+}
+
+func check(code int, got Outcome, err error) {
+	if err != nil || got.Success != (code == 0) || code != 0 && got.Reason != ExitCode {
+		panic(fmt.Sprintf("exit status %d: got %+v, error %v", code, got, err))
+	}
+}
+
+func await(what string, ok func() bool) {
+	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			panic("waited in vain for " + what)
+		}
+	}
+}
+
+// A child of ours that dies before it is entered as ours is not taken for an orphan.
+func TestReapSparesChildBeingStarted(t *testing.T) {
+	children.mu.Lock()
+	starting := children.starting
+	starting.Add(1)
+	children.mu.Unlock()
+	p, err := os.StartProcess("/bin/sh", []string{"sh", "-c", "exit 3"}, &os.ProcAttr{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it has died", func() bool { return state(p.Pid) == 'Z' })
+
+	searched := make(chan bool)
+	go func() {
+		_, ok := orphan()
+		searched <- ok
+	}()
+	eventually(t, "it is suspected", func() bool {
+		children.mu.Lock()
+		defer children.mu.Unlock()
+		return children.suspect == p.Pid
+	})
+	// Another start neither waits for the search nor is waited for.
+	if got := attempt(t, shell(10*time.Second, "exit 0")); !got.Success {
+		t.Errorf("got %+v while a search is on", got)
+	}
+	select {
+	case <-searched:
+		t.Error("the search did not wait for the start")
+	default:
+	}
+
+	claim(p)
+	starting.Done()
+	if ok := <-searched; ok {
+		t.Error("taken for an orphan")
+	}
+	if reapOrphan() {
+		t.Error("our own dead did not end the search")
+	}
+	if end, err := waitChild(p); err != nil || end.ExitCode() != 3 {
+		t.Errorf("got %v, error %v; want exit status 3", end, err)
+	}
+}
+
+// ReapOrphans reaps what is there when it begins, and returns when told to.
+func TestReapOrphansReturns(t *testing.T) {
+	p, err := os.StartProcess("/bin/true", []string{"true"}, &os.ProcAttr{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Release()
+	eventually(t, "it has died", func() bool { return state(p.Pid) == 'Z' })
+	ctx, stop := context.WithCancel(t.Context())
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		ReapOrphans(ctx)
+	}()
+	eventually(t, "it is reaped", noChildren)
+	stop()
+	select {
+	case <-stopped:
+	case <-time.After(10 * time.Second):
+		t.Fatal("still there 10s after the stop")
+	}
+}

@@ -1,0 +1,182 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package prober
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/prober/action"
+	"github.com/prober-exporter/prober_exporter/prober/gate"
+)
+
+// maxTries is how often an attempt that could not be made is tried (rule 7.2).
+const maxTries = 3
+
+// maxLoggedOutput is how many bytes of an output are logged.
+const maxLoggedOutput = 256
+
+// errPanic stands for an attempt that ended in a panic.
+var errPanic = errors.New("panic in the action")
+
+// tried is what an attempt came to.
+type tried struct {
+	action.Outcome
+	// err says that the attempt says nothing of the target and is dropped.
+	err error
+}
+
+// try makes an attempt, again only if it could not be made, each time under the
+// full timeout (rules 7.2 and 7.3).
+func (w *worker) try(ctx context.Context) (made tried) {
+	w.target.m.inFlight.Add(1)
+	defer w.target.m.inFlight.Add(-1)
+	for range maxTries {
+		var late time.Duration
+		made, late = w.tryOnce(ctx)
+		if !made.Success && late > max(20*time.Millisecond, w.probe.Timeout/5) {
+			// Nobody's failure but the agent's own: it was not there to see the answer.
+			made.Reason = action.AgentLate
+			made.err = fmt.Errorf("the deadline was noticed %v late", late.Round(time.Millisecond))
+			return made
+		}
+		if made.err == nil || errors.Is(made.err, errPanic) || ctx.Err() != nil {
+			return made
+		}
+	}
+	return made
+}
+
+// tryOnce runs the action once. It returns how late after its time the deadline
+// fired: 0 if the action had ended before that.
+func (w *worker) tryOnce(ctx context.Context) (made tried, late time.Duration) {
+	// The action keeps the timeout itself, with a timer of its own kind (a socket's, a
+	// child's). This one tells when such a timer could fire.
+	begin := time.Now()
+	fired := make(chan time.Duration, 1)
+	deadline := time.AfterFunc(w.probe.Timeout, func() { fired <- time.Since(begin) - w.probe.Timeout })
+	defer func() {
+		if r := recover(); r != nil {
+			w.target.m.panics.Add(1)
+			w.log.Error("panic in an attempt", "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+			made = tried{Outcome: action.Outcome{Reason: action.Other}, err: errPanic}
+		}
+		if !deadline.Stop() {
+			late = <-fired
+		}
+	}()
+	made.Outcome, made.err = w.attempt(ctx)
+	return made, 0
+}
+
+// outcome is how the attempt counts.
+func (made *tried) outcome() AttemptOutcome {
+	switch {
+	case made.err != nil:
+		return UnknownOutcome
+	case made.Success:
+		return Successful
+	}
+	return Failed
+}
+
+// fold adds an attempt to all that is known of the probe, with target.mu held. It
+// returns what is to be logged.
+func (w *worker) fold(made tried, began, ended time.Time) (entries []entry) {
+	t := w.target
+	if made.err != nil && made.Output == "" {
+		made.Output = made.err.Error()
+	}
+	if made.Reason == "" && !made.Success {
+		made.Reason = action.Other
+	}
+	if t.scrub != nil {
+		made.Output = t.scrub.Replace(made.Output)
+	}
+	outcome := made.outcome()
+	w.lastRun = ended
+	w.counts.add(outcome, made.Reason, ended.Sub(began))
+	w.history.add(record{
+		start:    began.UnixNano(),
+		duration: ended.Sub(began),
+		reason:   made.Reason,
+		output:   made.Output,
+		outcome:  outcome,
+		warning:  made.Warning,
+	})
+
+	before := t.state.Probe(w.kind)
+	note := func(level slog.Level, message string, args ...any) {
+		entries = append(entries, entry{level, w.log, message, append(args, w.describe(made, before)...)})
+	}
+	switch outcome {
+	case Successful:
+		w.streak, w.reason, w.unable = 0, "", ""
+		t.state = t.state.Fold(w.kind, gate.Success)
+		if made.Warning && !w.warned {
+			note(slog.LevelWarn, "probe succeeded with a warning")
+		}
+		w.warned = made.Warning
+	case Failed:
+		w.streak++
+		w.reason, w.unable, w.warned = made.Reason, "", false
+		t.state = t.state.Fold(w.kind, gate.Failure)
+		if w.streak == 1 {
+			note(slog.LevelWarn, "probe failed")
+		}
+	case UnknownOutcome:
+		if w.unable != made.Reason {
+			note(slog.LevelWarn, "probe could not be attempted")
+		}
+		w.unable = made.Reason
+	}
+	if after := t.state.Probe(w.kind); after.Result != before.Result {
+		w.counts.transitions++
+		note(slog.LevelInfo, "result changed", "from", before.Result.String(), "to", after.Result.String())
+	}
+	if w.log.Enabled(context.Background(), slog.LevelDebug) {
+		note(slog.LevelDebug, "attempt", "outcome", outcome.String(), "duration", ended.Sub(began).String())
+	}
+	t.publish(t.instance(), ended)
+	return entries
+}
+
+// describe returns what a line of the log says of an attempt; before is the probe's
+// state before it.
+func (w *worker) describe(made tried, before gate.Probe) []any {
+	var args []any
+	switch made.outcome() {
+	case Successful:
+		run := 1
+		if before.Last == gate.Success {
+			run += before.Run
+		}
+		args = append(args, "attempt", fraction(run, w.probe.SuccessThreshold))
+	case Failed:
+		args = append(args, "reason", string(made.Reason), "attempt", fraction(int(w.streak), w.probe.FailureThreshold))
+	case UnknownOutcome:
+		args = append(args, "reason", string(made.Reason))
+	}
+	if made.Output != "" {
+		args = append(args, "output", cut(made.Output, maxLoggedOutput))
+	}
+	return args
+}
+
+// fraction says how far a run is on the way to its threshold.
+func fraction(n, threshold int) string { return fmt.Sprintf("%d/%d", min(n, threshold), threshold) }

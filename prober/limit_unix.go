@@ -1,0 +1,31 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+//go:build unix
+
+package prober
+
+import "golang.org/x/sys/unix"
+
+// defaultMaxInFlight returns how many attempts the limit of open files allows for:
+// an attempt opens a few (a socket, the pipes of a child), and some are kept back
+// for listeners, scrapes and files.
+func defaultMaxInFlight() int {
+	const kept, each = 48, 4
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return fallbackInFlight
+	}
+	files := int64(min(uint64(limit.Cur), 1<<20)) //nolint:unconvert // Cur is signed on some systems
+	return int(max(1, (files-kept)/each))
+}

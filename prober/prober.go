@@ -1,0 +1,303 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+// Package prober decides when to probe. A Manager runs one worker a probe, each
+// with a timer of its own, and answers what is known of the targets. What a turn
+// does is decided by package gate, what an attempt does by package action.
+package prober
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/prober/action"
+	"github.com/prober-exporter/prober_exporter/prober/gate"
+)
+
+// ErrStopping is what Apply returns once the manager has been told to stop.
+var ErrStopping = errors.New("the agent is stopping")
+
+// fallbackInFlight bounds attempts where the limit of open files is not known.
+const fallbackInFlight = 1000
+
+// Options are what a Manager needs to know. The zero value works.
+type Options struct {
+	// Logger is told of changes, not of attempts; nil discards.
+	Logger *slog.Logger
+	// MaxInFlight bounds how many attempts run at a time; 0 takes a bound from the
+	// limit of open files.
+	MaxInFlight int
+}
+
+// Manager runs the probes of a configuration. It owns every goroutine and timer
+// that it starts, and has waited for them when Close returns.
+type Manager struct {
+	log       *slog.Logger
+	newAction func(*config.Target, *config.Probe) action.Func
+	slots     chan struct{} // one for each attempt that may be in flight
+	epoch     time.Time     // where the shared slots of time begin
+
+	ctx    context.Context // done when attempts shall end
+	cancel context.CancelFunc
+
+	inFlight atomic.Int64
+	panics   atomic.Uint64
+	tally    tally
+
+	latenessMu sync.Mutex
+	lateness   Histogram
+
+	// applying is held while the set of workers changes; it is taken before mu and
+	// may be held for as long as an attempt takes to end.
+	applying sync.Mutex
+	stopping bool // guarded by applying
+
+	mu      sync.Mutex         // taken before a target's
+	targets []*target          // in the order of the configuration; replaced whole
+	byName  map[string]*target // replaced whole
+	removed map[string]bool    // names that this process had and a reload removed
+}
+
+// New returns a manager that has no configuration yet.
+func New(opts Options) *Manager {
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.MaxInFlight <= 0 {
+		opts.MaxInFlight = defaultMaxInFlight()
+	}
+	m := &Manager{
+		log:       opts.Logger,
+		newAction: action.New,
+		slots:     make(chan struct{}, opts.MaxInFlight),
+		epoch:     time.Now(),
+		removed:   map[string]bool{},
+	}
+	m.ctx, m.cancel = context.WithCancel(context.Background())
+	return m
+}
+
+// Apply makes cfg the configuration. A target that is equal keeps its workers and
+// all that is known of it; a changed one keeps its instance, its published results
+// and, where the labels are equal, its counters; the workers of changed and removed
+// ones have ended when it returns. It does not fail but with ErrStopping.
+func (m *Manager) Apply(cfg *config.Config) error {
+	m.applying.Lock()
+	defer m.applying.Unlock()
+	if m.stopping {
+		return ErrStopping
+	}
+	m.mu.Lock()
+	before, beforeByName := m.targets, m.byName
+	m.mu.Unlock()
+
+	after := make([]*target, len(cfg.Targets))
+	byName := make(map[string]*target, len(cfg.Targets))
+	var ended, begun []*target
+	for i := range cfg.Targets {
+		c := &cfg.Targets[i]
+		if was := beforeByName[c.Name]; was != nil && reflect.DeepEqual(was.cfg, c) {
+			after[i], byName[c.Name] = was, was
+			continue
+		}
+		byName[c.Name] = nil
+	}
+	for _, was := range before {
+		if byName[was.cfg.Name] == nil {
+			ended = append(ended, was)
+		}
+	}
+	stopAll(ended, gate.Startup, gate.Readiness, gate.Liveness)
+	for i := range cfg.Targets {
+		if c := &cfg.Targets[i]; after[i] == nil {
+			after[i] = newTarget(m, c, beforeByName[c.Name])
+			byName[c.Name] = after[i]
+			begun = append(begun, after[i])
+		}
+	}
+
+	m.mu.Lock()
+	m.targets, m.byName = after, byName
+	for _, was := range ended {
+		if byName[was.cfg.Name] == nil {
+			m.removed[was.cfg.Name] = true
+		}
+	}
+	for name := range byName {
+		delete(m.removed, name)
+	}
+	m.tally.replace(ended, begun)
+	m.mu.Unlock()
+
+	m.startAll(begun)
+	return nil
+}
+
+// startAll gives every probe its phase: the first turn comes after a random wait
+// that is short for few probes and spreads many of them out.
+func (m *Manager) startAll(targets []*target) {
+	probes := 0
+	for _, t := range targets {
+		probes += len(t.workers)
+	}
+	now := time.Now()
+	for _, t := range targets {
+		for _, w := range t.workers {
+			spread := min(w.probe.Period, time.Duration(probes)*time.Millisecond)
+			w.start(m.slotBefore(now.Add(rand.N(spread)), w.probe.Period))
+		}
+	}
+}
+
+// stopAll ends the workers of the kinds: it tells all of them, then waits for each.
+func stopAll(targets []*target, kinds ...gate.Kind) {
+	for _, t := range targets {
+		for _, w := range t.workers {
+			for _, k := range kinds {
+				if w.kind == k {
+					w.stop()
+				}
+			}
+		}
+	}
+	for _, t := range targets {
+		for _, w := range t.workers {
+			for _, k := range kinds {
+				if w.kind == k {
+					w.turns.Wait()
+				}
+			}
+		}
+	}
+}
+
+// Stop begins the end: liveness and startup workers end, and their results stay as
+// they are; readiness goes on being probed, as in a pod that terminates (kubelet
+// rules 2.2 and 2.1.6). Apply is refused from now on.
+func (m *Manager) Stop() {
+	m.applying.Lock()
+	defer m.applying.Unlock()
+	m.stopping = true
+	m.tally.stopping()
+	stopAll(m.list(), gate.Startup, gate.Liveness)
+}
+
+// Close ends all workers, cancels the attempts that are running without counting
+// them, and waits for all of it.
+func (m *Manager) Close() {
+	m.Stop()
+	m.applying.Lock()
+	defer m.applying.Unlock()
+	m.cancel()
+	stopAll(m.list(), gate.Readiness)
+}
+
+// list returns the targets; the slice is never written to again.
+func (m *Manager) list() []*target {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.targets
+}
+
+func (m *Manager) find(name string) *target {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.byName[name]
+}
+
+// Summary returns the aggregates, in constant time.
+func (m *Manager) Summary() Summary { return m.tally.read() }
+
+// Status returns what is known of all targets. It waits for no attempt and for no
+// reload.
+func (m *Manager) Status(d Detail) Status {
+	m.mu.Lock()
+	targets := m.targets
+	s := Status{Summary: m.tally.read()}
+	m.mu.Unlock()
+	s.InFlight = int(m.inFlight.Load())
+	s.Panics = m.panics.Load()
+	s.SourceUp = map[string]bool{}
+	s.Statuses = make([]TargetStatus, len(targets))
+	now := time.Now()
+	for i, t := range targets {
+		s.Statuses[i] = t.status(d, now)
+		s.SourceUp[s.Statuses[i].Source] = true
+	}
+	m.latenessMu.Lock()
+	defer m.latenessMu.Unlock()
+	s.Lateness = m.lateness.clone()
+	return s
+}
+
+// Target returns what is known of one target.
+func (m *Manager) Target(name string, d Detail) (TargetStatus, bool) {
+	t := m.find(name)
+	if t == nil {
+		return TargetStatus{}, false
+	}
+	return t.status(d, time.Now()), true
+}
+
+// Removed reports whether this process had a target of that name and a reload has
+// removed it.
+func (m *Manager) Removed(name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.removed[name]
+}
+
+// Overdue returns target/kind of the probes whose turn is overdue by more than 30 s
+// and three periods: a sign that the agent, not a target, is unwell.
+func (m *Manager) Overdue() []string {
+	var overdue []string
+	now := time.Now()
+	for _, t := range m.list() {
+		overdue = append(overdue, t.overdue(now)...)
+	}
+	return overdue
+}
+
+// Probe makes each probe of a target take a turn now (kubelet rules 2.6.3 and
+// 2.6.4). It reports whether there is such a target.
+func (m *Manager) Probe(name string) bool {
+	t := m.find(name)
+	if t == nil {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.poke(gate.Startup, gate.Readiness, gate.Liveness)
+	return true
+}
+
+// NewInstance declares that a target has been restarted just now. It reports
+// whether there is such a target.
+func (m *Manager) NewInstance(name string) bool {
+	// A target that is just being replaced would take the news to its grave.
+	m.applying.Lock()
+	defer m.applying.Unlock()
+	t := m.find(name)
+	if t == nil {
+		return false
+	}
+	t.declare(time.Now())
+	return true
+}

@@ -1,0 +1,342 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package prober
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/prober/action"
+	"github.com/prober-exporter/prober_exporter/prober/gate"
+)
+
+const ms = time.Millisecond
+
+// The first attempt of a sidecar's probe is made at once, and the next ones one
+// period after the other.
+func TestFirstTurnAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		w.apply(app("app", nil, every(10*time.Second), every(250*ms)))
+		w.sleepUntil(20 * time.Second)
+		equal(t, "readiness", w.at("app/readiness"), 0, 10*time.Second, 20*time.Second)
+		if got := w.at("app/liveness"); len(got) != 81 || got[1] != 250*ms {
+			t.Errorf("liveness every 250 ms: %d attempts in 20 s, the second at %v; want 81, 250 ms", len(got), got[1])
+		}
+	})
+}
+
+// The first turns of 4,000 probes with a period of 2 s are spread over that period,
+// on slots of 50 ms, and none waits longer.
+func TestManyProbesAreSpread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		var targets []config.Target
+		for i := range 4000 {
+			targets = append(targets, app(fmt.Sprintf("t%d", i), nil, every(2*time.Second), nil))
+		}
+		w.apply(targets...)
+		w.sleepUntil(3 * time.Second)
+		slots := map[time.Duration]int{}
+		for i := range 4000 {
+			first := w.at(fmt.Sprintf("t%d/readiness", i))[0]
+			if first >= 2*time.Second || first%slotWidth != 0 {
+				t.Fatalf("first turn at %v, want a slot of 50 ms below 2 s", first)
+			}
+			slots[first]++
+		}
+		if len(slots) != 40 {
+			t.Errorf("4,000 probes use %d slots, want all 40", len(slots))
+		}
+	})
+}
+
+// Started at 150 ms, ready at 150 ms: readiness and liveness take their turn when
+// the startup probe succeeds, not up to a period later, and their grid begins there.
+func TestStartupSuccessPokes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		w.takes("app/startup", 150*ms, good)
+		w.apply(app("app", every(time.Second), every(10*time.Second), every(10*time.Second)))
+		w.is("app", "srL")
+		w.sleepUntil(149 * ms)
+		w.is("app", "srL")
+		if p := w.probe("app", gate.Readiness); !p.Gated || p.Held {
+			t.Errorf("before started: gated %t, held %t; want gated", p.Gated, p.Held)
+		}
+		w.sleepUntil(151 * ms)
+		w.is("app", "SRL")
+		if p := w.probe("app", gate.Startup); p.Gated || !p.Held || p.Result != gate.Success {
+			t.Errorf("startup after success: %+v, want held", p)
+		}
+		w.sleepUntil(25 * time.Second)
+		equal(t, "startup", w.at("app/startup"), 0)
+		equal(t, "readiness", w.at("app/readiness"), 150*ms, 10150*ms, 20150*ms)
+		equal(t, "liveness", w.at("app/liveness"), 150*ms, 10150*ms, 20150*ms)
+		if s, _ := w.m.Target("app", Brief); s.StartupDuration != 150*ms {
+			t.Errorf("startup took %v, want 150 ms", s.StartupDuration)
+		}
+	})
+}
+
+// An attempt of 2.5 s with a period of 1 s makes one late turn at once, and the
+// grid is kept: 0, then 2.5, then on the full second again.
+func TestSlowProbeKeepsTheGrid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		slow := every(time.Second)
+		slow.Timeout = 5 * time.Second
+		w.takes("app/readiness", 2500*ms, good)
+		w.apply(app("app", nil, slow, nil))
+		w.sleepUntil(time.Second)
+		w.says("app/readiness", good)
+		w.sleepUntil(5 * time.Second)
+		equal(t, "readiness", w.at("app/readiness"), 0, 2500*ms, 3*time.Second, 4*time.Second, 5*time.Second)
+		if l := w.m.Status(Series).Lateness; l.Sum != 0 || l.Count != 5 {
+			t.Errorf("lateness %v s over %d turns, want 0 over 5: a slow target is not the agent's lateness", l.Sum, l.Count)
+		}
+	})
+}
+
+// A manual trigger at 3.2 s takes a turn then, and the next comes a full period
+// later; one during an attempt waits for its end.
+func TestManualTrigger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		w.apply(app("app", nil, every(10*time.Second), nil))
+		w.sleepUntil(3200 * ms)
+		if !w.m.Probe("app") || w.m.Probe("nobody") {
+			t.Error("Probe finds app and nobody else")
+		}
+		w.sleepUntil(4 * time.Second)
+		w.takes("app/readiness", 300*ms, good)
+		w.sleepUntil(13300 * ms) // 100 ms into the attempt of 13.2 s
+		w.m.Probe("app")
+		w.m.Probe("app")
+		w.sleepUntil(24 * time.Second)
+		equal(t, "readiness", w.at("app/readiness"), 0, 3200*ms, 13200*ms, 13500*ms, 23500*ms)
+	})
+}
+
+// A delay of 2.5 s with a period of 1 s: gated at 2 s, attempted at 3 s.
+func TestInitialDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		p := every(time.Second)
+		p.InitialDelay = 2500 * ms
+		w.apply(app("app", nil, p, nil))
+		w.sleepUntil(2 * time.Second)
+		if p := w.probe("app", gate.Readiness); !p.Gated || p.Result != gate.Failure || !p.LastRun.IsZero() {
+			t.Errorf("at 2 s: %+v, want gated with the initial Failure", p)
+		}
+		w.sleepUntil(3 * time.Second)
+		equal(t, "readiness", w.at("app/readiness"), 3*time.Second)
+		w.is("app", "SRL")
+	})
+}
+
+// Three failures in a row fail liveness; a static target is not held and recovers
+// with the next success.
+func TestStaticRecovers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		w.says("app/liveness", bad)
+		w.apply(app("app", nil, nil, every(time.Second)))
+		w.sleepUntil(1999 * ms)
+		w.is("app", "SRL")
+		w.sleepUntil(2 * time.Second)
+		w.is("app", "SRl")
+		if got := w.m.Summary(); got != (Summary{Loaded: true, Targets: 1, Started: 1, Ready: 1, Live: 0}) {
+			t.Errorf("summary %+v", got)
+		}
+		w.sleepUntil(6 * time.Second)
+		p := w.probe("app", gate.Liveness)
+		if p.Held || p.ConsecutiveFailures != 7 || p.Reason != action.ConnectionRefused || p.Transitions != 1 || p.counted() != "0/7/0" {
+			t.Errorf("after 7 failures: %+v", p)
+		}
+		if want := []ReasonCount{{action.ConnectionRefused, 7}}; !slices.Equal(p.Failures, want) {
+			t.Errorf("failures %v, want %v", p.Failures, want)
+		}
+		w.says("app/liveness", good)
+		w.sleepUntil(7 * time.Second)
+		w.is("app", "SRL")
+		if p := w.probe("app", gate.Liveness); p.Transitions != 2 || p.ConsecutiveFailures != 0 || p.Reason != "" || p.counted() != "1/7/0" {
+			t.Errorf("after the recovery: %+v", p)
+		}
+	})
+}
+
+// An attempt that cannot be made is tried 3 times, counted as unknown, and neither
+// breaks nor extends a run; a failure is not tried again.
+func TestUnknownIsDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		answers := []any{bad, errors.New("no such command"), bad, errors.New("no such command"), bad}
+		turn := func() int { return int(time.Since(w.begin) / time.Second) }
+		w.on("app/liveness", func(context.Context) (action.Outcome, error) {
+			switch a := answers[turn()].(type) {
+			case error:
+				return action.Outcome{Reason: action.ExecStart}, a
+			case action.Outcome:
+				return a, nil
+			}
+			panic("unreachable")
+		})
+		w.apply(app("app", nil, nil, every(time.Second)))
+		w.sleepUntil(3 * time.Second)
+		w.is("app", "SRL")
+		w.sleepUntil(4 * time.Second)
+		w.is("app", "SRl")
+		equal(t, "attempts", w.at("app/liveness"), 0, time.Second, time.Second, time.Second,
+			2*time.Second, 3*time.Second, 3*time.Second, 3*time.Second, 4*time.Second)
+		p := w.probe("app", gate.Liveness)
+		if p.counted() != "0/3/2" || fmt.Sprint(p.Failures) != "[{connection_refused 3} {exec_start 2}]" {
+			t.Errorf("counted %s, %v", p.counted(), p.Failures)
+		}
+	})
+}
+
+// An answer in the second try counts, and takes the full timeout anew.
+func TestThirdTryCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		tries := 0
+		w.on("app/readiness", func(context.Context) (action.Outcome, error) {
+			if tries++; tries < 3 {
+				time.Sleep(900 * ms)
+				return action.Outcome{}, errors.New("body: unexpected EOF")
+			}
+			return good, nil
+		})
+		w.apply(app("app", nil, every(10*time.Second), nil))
+		w.sleepUntil(5 * time.Second)
+		equal(t, "tries", w.at("app/readiness"), 0, 900*ms, 1800*ms)
+		p := w.probe("app", gate.Readiness)
+		if p.counted() != "1/0/0" || p.Durations.Successful.Sum != 1.8 {
+			t.Errorf("counted %s with a duration of %v s; want one success of 1.8 s", p.counted(), p.Durations.Successful.Sum)
+		}
+	})
+}
+
+// A deadline that fires on time is the target's timeout. Whether an agent that was
+// frozen blames the target is tested with a real SIGSTOP, as time in a bubble is
+// never late; here the rule itself: 200 ms late at a timeout of 1 s is the limit.
+func TestTimeoutOnTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		w.takes("app/readiness", time.Second, action.Outcome{Reason: action.Timeout})
+		w.takes("app/liveness", 1200*ms, action.Outcome{Reason: action.Timeout}) // its child was slow to die
+		w.apply(app("app", nil, every(10*time.Second), every(10*time.Second)))
+		w.sleepUntil(2 * time.Second)
+		for _, k := range []gate.Kind{gate.Readiness, gate.Liveness} {
+			if p := w.probe("app", k); p.counted() != "0/1/0" || p.Reason != action.Timeout {
+				t.Errorf("%v: %s, %q; want one failure for timeout", k, p.counted(), p.Reason)
+			}
+		}
+	})
+}
+
+// A panic in an action is caught, counted, logged with its stack, and the next turn
+// comes as if nothing had been.
+func TestPanic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		w.on("app/liveness", func(context.Context) (action.Outcome, error) { panic("boom") })
+		w.apply(app("app", nil, nil, every(time.Second)))
+		w.sleepUntil(3 * time.Second)
+		w.is("app", "SRL")
+		if got := w.m.Status(Brief).Panics; got != 4 {
+			t.Errorf("%d panics counted, want 4", got)
+		}
+		if p := w.probe("app", gate.Liveness); p.counted() != "0/0/4" {
+			t.Errorf("counted %s, want 4 unknown", p.counted())
+		}
+		if log := w.logged(); !strings.Contains(log, "panic=boom") || !strings.Contains(log, "attempt.go") {
+			t.Errorf("the log does not tell of the panic: %s", log)
+		}
+	})
+}
+
+// With one attempt in flight at a time, the second of two probes begins when the
+// first has ended, and its lateness is counted.
+func TestMaxInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		w.m.slots = make(chan struct{}, 1)
+		w.takes("a/readiness", 300*ms, good)
+		w.takes("b/readiness", 300*ms, good)
+		w.apply(app("a", nil, every(10*time.Second), nil), app("b", nil, every(10*time.Second), nil))
+		if got := w.m.Status(Brief).InFlight; got != 1 {
+			t.Errorf("%d in flight, want 1", got)
+		}
+		w.sleepUntil(time.Second)
+		both := append(w.at("a/readiness"), w.at("b/readiness")...)
+		slices.Sort(both)
+		equal(t, "attempts", both, 0, 300*ms)
+		if l := w.m.Status(Series).Lateness; l.Sum != 0.3 || l.Count != 2 {
+			t.Errorf("lateness %v s over %d turns, want 0.3 over 2", l.Sum, l.Count)
+		}
+	})
+}
+
+// A turn that has not begun 30 s after its time is overdue; so is an attempt that
+// does not end within its tries and 30 s more.
+func TestOverdue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		w.m.slots = make(chan struct{}, 1)
+		free := make(chan struct{})
+		w.on("a/readiness", func(context.Context) (action.Outcome, error) { <-free; return good, nil })
+		w.apply(app("a", nil, every(time.Second), nil))
+		w.sleepUntil(500 * ms)
+		w.apply(app("a", nil, every(time.Second), nil), app("b", nil, every(time.Second), nil))
+		w.sleepUntil(30 * time.Second)
+		if got := w.m.Overdue(); got != nil {
+			t.Errorf("at 30 s: %q overdue, want none", got)
+		}
+		w.sleepUntil(30600 * ms)
+		if got := fmt.Sprint(w.m.Overdue()); got != "[b/readiness]" {
+			t.Errorf("at 30.6 s: %s overdue, want b", got)
+		}
+		w.sleepUntil(33100 * ms)
+		if got := fmt.Sprint(w.m.Overdue()); got != "[a/readiness b/readiness]" {
+			t.Errorf("at 33.1 s: %s overdue, want both", got)
+		}
+		close(free)
+		w.sleepUntil(34 * time.Second)
+		if got := w.m.Overdue(); got != nil {
+			t.Errorf("at 34 s: %q overdue, want none", got)
+		}
+	})
+}

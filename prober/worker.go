@@ -1,0 +1,224 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package prober
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/prober/action"
+	"github.com/prober-exporter/prober_exporter/prober/gate"
+)
+
+// slotWidth is the grid on which the phases of all probes lie: one wake-up then
+// serves many probes. A period shorter than ten slots has narrower ones.
+const slotWidth = 50 * time.Millisecond
+
+// slotBefore returns the beginning of the slot that holds at.
+func (m *Manager) slotBefore(at time.Time, period time.Duration) time.Time {
+	width := max(min(slotWidth, period/10), 1)
+	return at.Add(-(at.Sub(m.epoch) % width))
+}
+
+// slotAfter returns the first beginning of a slot that is not before at.
+func (m *Manager) slotAfter(at time.Time, period time.Duration) time.Time {
+	if before := m.slotBefore(at, period); before.Before(at) {
+		return before.Add(max(min(slotWidth, period/10), 1))
+	}
+	return at
+}
+
+// worker gives one probe its turns: a timer between them, a goroutine during one.
+// It never overlaps itself.
+type worker struct {
+	target  *target
+	kind    gate.Kind
+	probe   *config.Probe
+	attempt action.Func
+	log     *slog.Logger
+
+	// turns counts the turn that is scheduled or running; there is never a second one.
+	turns sync.WaitGroup
+
+	// All below is guarded by target.mu.
+
+	timer   *time.Timer
+	stopped bool // no more turns: told to stop, or the gate said Quit
+	turning bool // the turn's goroutine has begun
+	poked   bool // the next turn to begin has been asked for
+	cancel  context.CancelFunc
+
+	due     time.Time // the point of the grid that the next, or the running, turn stands for
+	readyAt time.Time // when it could begin at the earliest: due, or the end of the turn before
+	began   time.Time // when the running attempt began; zero without one
+
+	counts
+	history history
+	streak  uint64        // failed attempts since the last success
+	reason  action.Reason // of the last of them
+	unable  action.Reason // of the last attempt, if it could not be made
+	warned  bool          // the last attempt's outcome was a warning
+	lastRun time.Time
+}
+
+// start schedules the first turn for the point first of the grid, or for now if
+// that is past.
+func (w *worker) start(first time.Time) {
+	w.target.mu.Lock()
+	defer w.target.mu.Unlock()
+	w.schedule(first, time.Now())
+}
+
+// schedule sets the timer for a turn, with target.mu held.
+func (w *worker) schedule(due, now time.Time) {
+	w.due, w.readyAt = due, due
+	if due.Before(now) {
+		w.readyAt = now
+	}
+	w.turns.Add(1)
+	if w.timer == nil {
+		w.timer = time.AfterFunc(w.readyAt.Sub(now), w.turn)
+		return
+	}
+	w.timer.Reset(w.readyAt.Sub(now))
+}
+
+// poke makes the worker take a turn now or, if it is in one, right after it. The
+// grid begins anew when that turn begins (kubelet rule 2.6.3). With target.mu held.
+func (w *worker) poke() {
+	if w.stopped || w.timer == nil {
+		return
+	}
+	w.poked = true
+	if !w.turning && w.timer.Stop() {
+		w.readyAt = time.Now()
+		w.timer.Reset(0)
+	}
+}
+
+// stop ends the worker: no turn begins from now on, and a running attempt is cut
+// short. It does not wait; turns does.
+func (w *worker) stop() {
+	w.target.mu.Lock()
+	defer w.target.mu.Unlock()
+	w.stopped = true
+	if w.cancel != nil {
+		w.cancel()
+	}
+	if w.timer != nil && w.timer.Stop() {
+		w.turns.Done()
+	}
+}
+
+// turn is the worker's time to act. It runs in the timer's goroutine.
+func (w *worker) turn() {
+	defer w.turns.Done()
+	t, m := w.target, w.target.m
+	ctx, cancel := context.WithCancel(m.ctx)
+	defer cancel()
+
+	t.mu.Lock()
+	if w.stopped {
+		t.mu.Unlock()
+		return
+	}
+	w.turning, w.cancel = true, cancel
+	t.mu.Unlock()
+
+	select {
+	case m.slots <- struct{}{}:
+		defer func() { <-m.slots }()
+	case <-ctx.Done():
+		return
+	}
+
+	t.mu.Lock()
+	if w.stopped {
+		t.mu.Unlock()
+		return
+	}
+	now := time.Now()
+	m.observeLateness(now.Sub(w.readyAt))
+	if w.poked {
+		w.poked, w.due = false, m.slotAfter(now, w.probe.Period)
+	}
+	inst := t.instance()
+	entries := t.meet(inst)
+	state, verdict := t.state.Next(w.kind, inst, t.state.Started(inst), now)
+	t.state = state
+	switch verdict {
+	case gate.Wait:
+	case gate.Quit:
+		t.state = t.state.Remove(w.kind)
+		w.stopped = true
+	case gate.Attempt:
+		w.began = now
+	}
+	t.publish(inst, now)
+	t.mu.Unlock()
+	logAll(entries)
+	entries = nil
+
+	var made tried
+	if verdict == gate.Attempt {
+		made = w.try(ctx)
+	}
+
+	t.mu.Lock()
+	ended := time.Now()
+	if verdict == gate.Attempt && ctx.Err() == nil {
+		entries = w.fold(made, now, ended)
+	}
+	w.turning, w.cancel, w.began = false, nil, time.Time{}
+	if !w.stopped {
+		w.schedule(w.next(ended), ended)
+	}
+	t.mu.Unlock()
+	logAll(entries)
+}
+
+// next returns the point of the grid of the turn after this one. If points were
+// missed, the latest of them is taken, at once; the others are dropped (rule 5.3).
+func (w *worker) next(now time.Time) time.Time {
+	if w.poked {
+		return now
+	}
+	next := w.due.Add(w.probe.Period)
+	if late := now.Sub(next); late > 0 {
+		next = next.Add(late.Truncate(w.probe.Period))
+	}
+	return next
+}
+
+// overdue reports whether the next turn, or the end of the attempt that is running,
+// is overdue by more than 30 s and three periods. With target.mu held.
+func (w *worker) overdue(now time.Time) bool {
+	if w.stopped || w.timer == nil {
+		return false
+	}
+	limit := max(30*time.Second, 3*w.probe.Period)
+	if !w.began.IsZero() {
+		return now.Sub(w.began) > maxTries*w.probe.Timeout+limit
+	}
+	return now.Sub(w.readyAt) > limit
+}
+
+func (m *Manager) observeLateness(d time.Duration) {
+	m.latenessMu.Lock()
+	defer m.latenessMu.Unlock()
+	m.lateness.Observe(d)
+}
