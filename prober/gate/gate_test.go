@@ -110,6 +110,7 @@ func TestScripts(t *testing.T) {
 		{"4.26: a gap in the view resets nothing", Liveness, known, "FF0F", "SSsF!"},
 		{"successThreshold counts successes in a row", Readiness, slow, "SSSFSSS", "FFSFFFS"},
 		{"static: no hold after failure, one success recovers", Liveness, static, "FFFFS", "SSFFS"},
+		{"static: further failures do not count against the next instance", Liveness, static, "FFFFFnFFF", "SSFFFSSSF"},
 		{"static: startup recovers too, then holds", Startup, static, "FFFFS", "UUFFS!"},
 		{"bounded hold: 4 s after the last attempt probing resumes; one success recovers", Liveness, bounded, "FFFSSSSS", "SSF!f!f!f!SS"},
 		{"bounded hold: the run begins at 0, three more failures hold again", Liveness, bounded, "FFFFFFFFFF", "SSF!f!f!f!FFF!f!"},

@@ -74,6 +74,10 @@ func foldViolation(k Kind, decided, folded Target, r Result) string {
 		return "the threshold did not decide"
 	case !reached && is.Result != was.Result:
 		return "a result changed below its threshold"
+	case k != Readiness && is.Result == Failure && r == Failure && params.MaxHold == Never:
+		if is.Run != 0 || is.Held {
+			return "a failure counts, or holds, where nothing may be held"
+		}
 	case is.Held && is.Run != 0, !is.Held && is.Run != run:
 		return "the run is wrong"
 	case is.Held && k == Liveness && r == Success:

@@ -133,6 +133,10 @@ func delayed(startedAt time.Time, delay time.Duration, now time.Time) bool {
 // Fold adds the result of an attempt to the state: the run, and from its
 // threshold on the published result and the hold (rules 4.14 to 4.17). An attempt
 // that could not be made is not folded (4.12): it neither breaks nor extends a run.
+//
+// Where a failure holds nothing (Never), the attempts that a kubelet would not make
+// may bring a success, but further failures do not count: the next instance then
+// begins with the same run as after a hold.
 func (t Target) Fold(k Kind, r Result) Target {
 	p, params := &t.probes[k], t.params[k]
 	if r == p.Last {
@@ -140,20 +144,18 @@ func (t Target) Fold(k Kind, r Result) Target {
 	} else {
 		p.Last, p.Run = r, 1
 	}
+	holds := k == Startup || k == Liveness && r == Failure
+	never := r == Failure && params.MaxHold < 0
 	threshold := params.SuccessThreshold
 	if r == Failure {
 		threshold = params.FailureThreshold
 	}
-	if p.Run < threshold {
+	if p.Run < threshold && !(holds && never && p.Result == Failure) {
 		return t
 	}
 	p.Result = r
-	holds := k == Startup || k == Liveness && r == Failure
-	if r == Failure && params.MaxHold < 0 {
-		holds = false
-	}
 	if holds {
-		p.Held, p.Run = true, 0
+		p.Held, p.Run = !never, 0
 	}
 	return t
 }

@@ -1,0 +1,390 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package prober
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/prober/action"
+	"github.com/prober-exporter/prober_exporter/prober/gate"
+)
+
+func labelled(t config.Target, value string) config.Target {
+	t.Labels = []config.Label{{Name: "team", Value: value}}
+	return t
+}
+
+// A reload that does not touch a target leaves its phase, its counters and its
+// running attempt alone.
+func TestReloadOfAnEqualTarget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		w.takes("app/readiness", 200*ms, good)
+		w.apply(app("app", nil, every(time.Second), nil))
+		for i := range 50 {
+			w.sleepUntil(time.Duration(i+1)*100*ms + 50*ms)
+			w.apply(app("app", nil, every(time.Second), nil), app(fmt.Sprintf("other%d", i), nil, every(time.Second), nil))
+		}
+		equal(t, "attempts", w.at("app/readiness"), 0, time.Second, 2*time.Second, 3*time.Second, 4*time.Second, 5*time.Second)
+		if p := w.probe("app", gate.Readiness); p.counted() != "5/0/0" {
+			t.Errorf("counted %s, want 5 successes", p.counted())
+		}
+		if !w.m.Removed("other3") || w.m.Removed("other49") || w.m.Removed("app") || w.m.Removed("nobody") {
+			t.Error("other3 has been removed, and only such ones")
+		}
+	})
+}
+
+// A hundred reloads that change only a label or a timeout never change what ready
+// and live say, of good targets or of bad ones, at any moment.
+func TestReloadNeverChangesWhatIsSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		for _, k := range []string{"/startup", "/readiness", "/liveness"} {
+			w.says("bad"+k, bad)
+		}
+		w.says("half/readiness", bad)
+		targets := func(i int) []config.Target {
+			var all []config.Target
+			for _, name := range []string{"good", "bad", "half"} {
+				p := every(time.Second)
+				p.Timeout += time.Duration(i) * ms
+				all = append(all, labelled(app(name, p, every(time.Second), every(time.Second)), fmt.Sprint(i%7)))
+			}
+			return all
+		}
+		w.apply(targets(0)...)
+		w.sleepUntil(5 * time.Second)
+		want := Summary{Loaded: true, Targets: 3, Started: 2, Ready: 1, Live: 2}
+		done := make(chan struct{})
+		watched := make(chan struct{})
+		go func() {
+			defer close(watched)
+			for {
+				select {
+				case <-done:
+					return
+				default:
+					if got := w.m.Summary(); got != want {
+						t.Errorf("%v: %+v, want %+v", time.Since(w.begin), got, want)
+						return
+					}
+					time.Sleep(ms)
+				}
+			}
+		}()
+		for i := range 100 {
+			w.apply(targets(i + 1)...)
+			w.is("good", "SRL")
+			w.is("bad", "srl")
+			w.is("half", "SrL")
+			time.Sleep(37 * ms)
+		}
+		close(done)
+		<-watched
+	})
+}
+
+// Counters go on where the labels are equal and begin anew where they are not; the
+// history stays in either case.
+func TestReloadCounters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		w.says("app/liveness", bad)
+		w.apply(labelled(app("app", nil, nil, every(time.Second)), "a"))
+		w.m.NewInstance("app")
+		w.sleepUntil(1500 * ms)
+		slower := every(time.Second)
+		slower.Timeout = 3 * time.Second
+		w.apply(labelled(app("app", nil, nil, slower), "a"))
+		if p := w.probe("app", gate.Liveness); p.counted() != "0/4/0" || p.Durations.Failed.Count != 4 || len(p.LastFailures) != 4 || p.ConsecutiveFailures != 3 || p.Timeout != 3*time.Second {
+			t.Errorf("equal labels, another timeout: %+v", p)
+		}
+		w.apply(labelled(app("app", nil, nil, slower), "b"))
+		if p := w.probe("app", gate.Liveness); p.counted() != "0/1/0" || p.Durations.Failed.Count != 1 || len(p.LastFailures) != 5 {
+			t.Errorf("another label: %+v", p)
+		}
+		if s, _ := w.m.Target("app", Brief); s.Restarts != 0 || s.Instance.ID != "static/1" {
+			t.Errorf("another label: %+v; want no restarts counted, the same instance", s)
+		}
+	})
+}
+
+// A running attempt of a changed or removed target is cut short, waited for, and
+// not counted.
+func TestReloadCutsAttemptsShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		for _, name := range []string{"changed", "removed"} {
+			w.takes(name+"/readiness", time.Hour, good)
+		}
+		w.apply(app("changed", nil, every(time.Second), nil), app("removed", nil, every(time.Second), nil))
+		w.sleepUntil(500 * ms)
+		w.says("changed/readiness", good)
+		w.apply(app("changed", nil, every(2*time.Second), nil))
+		if p := w.probe("changed", gate.Readiness); p.counted() != "1/0/0" || time.Since(w.begin) != 500*ms {
+			t.Errorf("counted %s at %v, want the new attempt at 500 ms", p.counted(), time.Since(w.begin))
+		}
+		if _, ok := w.m.Target("removed", Brief); ok || !w.m.Removed("removed") {
+			t.Error("removed is still there")
+		}
+	})
+}
+
+// New kinds of a ready target begin with Success; those of one that is not, with
+// their initial values. The hold of a startup success ends with another action.
+func TestReloadAddsKinds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		hang := func(name string) { w.takes(name, time.Hour, bad) }
+		w.apply(app("app", nil, nil, every(time.Second)))
+		hang("app/startup")
+		hang("app/readiness")
+		w.apply(app("app", every(time.Second), every(time.Second), every(time.Second)))
+		w.is("app", "SRL")
+		equal(t, "startup of a started target", w.at("app/startup"))
+
+		w.apply() // removed: what was known is forgotten
+		w.apply(app("app", every(time.Second), nil, every(time.Second)))
+		w.apply(app("app", every(time.Second), every(time.Second), every(time.Second)))
+		w.is("app", "srL")
+
+		w.says("app/startup", good)
+		other := every(time.Second)
+		other.HTTPGet.Path = "/other"
+		w.apply(app("app", other, every(time.Second), every(time.Second)))
+		if p := w.probe("app", gate.Startup); !p.Held {
+			t.Errorf("after its success: %+v, want held", p)
+		}
+		w.apply(app("app", every(time.Second), every(time.Second), every(time.Second)))
+		if p := w.probe("app", gate.Startup); p.Held || p.Result != gate.Success {
+			t.Errorf("with another action: %+v, want Success, not held", p)
+		}
+		w.is("app", "SrL")
+	})
+}
+
+// What counts as another action: what is asked, not how often or how long.
+func TestSameAction(t *testing.T) {
+	base := func() config.Target {
+		c := app("app", nil, every(time.Second), nil)
+		c.LivenessProbe = &config.Probe{Exec: &config.Exec{Command: []string{"true"}}}
+		return c
+	}
+	for what, change := range map[string]struct {
+		do                  func(*config.Target)
+		readiness, liveness bool
+	}{
+		"nothing":   {func(*config.Target) {}, true, true},
+		"a timeout": {func(c *config.Target) { c.ReadinessProbe.Timeout++ }, true, true},
+		"a label":   {func(c *config.Target) { *c = labelled(*c, "x") }, true, true},
+		"the host":  {func(c *config.Target) { c.Host = "::1" }, false, true},
+		"the path":  {func(c *config.Target) { c.ReadinessProbe.HTTPGet.Path = "/x" }, false, true},
+		"the env":   {func(c *config.Target) { c.Env = []config.EnvVar{{Name: "A"}} }, true, false},
+		"the kind":  {func(c *config.Target) { c.ReadinessProbe = nil }, false, true},
+	} {
+		a, b := base(), base()
+		change.do(&b)
+		if r, l := sameAction(&a, &b, gate.Readiness), sameAction(&a, &b, gate.Liveness); r != change.readiness || l != change.liveness {
+			t.Errorf("%s differs: same readiness %t, liveness %t; want %t, %t", what, r, l, change.readiness, change.liveness)
+		}
+	}
+}
+
+// A declared restart brings the initial values back, gates readiness and liveness
+// behind the startup probe again, counts as a restart, and takes turns at once.
+func TestNewInstance(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		w.says("app/liveness", bad)
+		w.apply(app("app", every(time.Second), every(time.Second), every(time.Second)))
+		w.sleepUntil(2500 * ms)
+		w.is("app", "SRl")
+		w.takes("app/startup", 300*ms, good)
+		if !w.m.NewInstance("app") || w.m.NewInstance("nobody") {
+			t.Error("NewInstance finds app and nobody else")
+		}
+		w.is("app", "srL") // at once, not a turn later
+		synctest.Wait()
+		w.is("app", "srL")
+		s, _ := w.m.Target("app", Brief)
+		if s.Restarts != 1 || s.StartupDuration >= 0 || s.Probes[2].ConsecutiveFailures != 0 || s.Probes[2].Result != gate.Success {
+			t.Errorf("new instance: %+v", s)
+		}
+		w.sleepUntil(2900 * ms)
+		w.is("app", "SRL")
+		s, _ = w.m.Target("app", Brief)
+		if s.StartupDuration != 300*ms || s.Instance.ID != "static/1" {
+			t.Errorf("started again: %+v, want 300 ms", s)
+		}
+		w.sleepUntil(10 * time.Second)
+		w.m.NewInstance("app")
+		if s, _ = w.m.Target("app", Brief); s.Restarts != 2 || s.Instance.ID != "static/2" {
+			t.Errorf("the second one: %+v", s)
+		}
+	})
+}
+
+// From Stop on, liveness and startup are not probed and say what they said;
+// readiness is probed and may change; Close cuts its attempt short, uncounted.
+func TestStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.apply(app("app", nil, every(time.Second), every(time.Second)), app("booting", every(time.Second), nil, nil))
+		w.takes("app/liveness", time.Hour, bad)
+		w.takes("booting/startup", time.Hour, bad)
+		w.sleepUntil(1500 * ms)
+		w.m.Stop()
+		if got := w.m.Summary(); !got.Stopping || time.Since(w.begin) != 1500*ms {
+			t.Errorf("%+v at %v, want stopping at once", got, time.Since(w.begin))
+		}
+		if err := w.m.Apply(&config.Config{}); !errors.Is(err, ErrStopping) {
+			t.Errorf("Apply: %v, want %v", err, ErrStopping)
+		}
+		w.m.Probe("app")
+		w.says("app/readiness", bad)
+		w.sleepUntil(10 * time.Second)
+		w.is("app", "SrL")
+		if p := w.probe("app", gate.Liveness); p.counted() != "1/0/0" || !p.NextTurn.IsZero() {
+			t.Errorf("liveness after Stop: %s, next turn %v; want its one success, no next turn", p.counted(), p.NextTurn)
+		}
+		w.takes("app/readiness", time.Hour, bad)
+		w.sleepUntil(12 * time.Second)
+		before := w.probe("app", gate.Readiness).counted()
+		w.m.Close()
+		w.m.Close()
+		if got := w.probe("app", gate.Readiness).counted(); got != before || time.Since(w.begin) != 12*time.Second {
+			t.Errorf("counted %s, want %s as before Close", got, before)
+		}
+	})
+}
+
+// Close of a manager that waits for a free slot, and of one that has no
+// configuration, returns at once.
+func TestCloseWhileWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.m.slots = make(chan struct{})
+		w.apply(app("app", nil, every(time.Second), every(time.Second)))
+		w.m.Close()
+		New(Options{}).Close()
+		if time.Since(w.begin) != 0 {
+			t.Errorf("Close took %v", time.Since(w.begin))
+		}
+	})
+}
+
+// Secrets of the target's configuration are taken out of what its probes print,
+// before it is logged, remembered or shown.
+func TestSecretsAreScrubbed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		w.says("app/readiness", action.Outcome{Reason: action.ExitCode, Output: "token=tr0ub4dor, bye"})
+		w.on("app/liveness", func(context.Context) (action.Outcome, error) {
+			return action.Outcome{Reason: action.ExecStart}, errors.New("exec tr0ub4dor: not found")
+		})
+		c := app("app", nil, every(time.Second), every(time.Second))
+		c.Env = []config.EnvVar{{Name: "TOKEN", Value: "tr0ub4dor"}}
+		w.apply(c)
+		w.sleepUntil(3 * time.Second)
+		seen := w.logged() + fmt.Sprintf("%+v", w.m.Status(Full))
+		if strings.Contains(seen, "tr0ub4dor") || !strings.Contains(seen, "token=<redacted>, bye") || !strings.Contains(seen, "exec <redacted>: not found") {
+			t.Errorf("a secret is seen, or nothing is: %s", seen)
+		}
+	})
+}
+
+// One line a change, not one a probe: the first failure of a run, each change of the
+// result, each change of the reason for which nothing could be attempted.
+func TestLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		unable := errors.New("too many open files")
+		long := action.Outcome{Reason: action.HTTPStatus, Output: strings.Repeat("é", 200)}
+		warning := action.Outcome{Success: true, Warning: true, Output: "redirect"}
+		answers := []struct {
+			o   action.Outcome
+			err error
+		}{{bad, nil}, {bad, nil}, {long, nil}, {good, nil}, {warning, nil}, {warning, nil}, {action.Outcome{}, unable}, {action.Outcome{}, unable}, {good, nil}}
+		w.on("app/liveness", func(context.Context) (action.Outcome, error) {
+			a := answers[min(int(time.Since(w.begin)/time.Second), len(answers)-1)]
+			return a.o, a.err
+		})
+		w.apply(app("app", nil, nil, every(time.Second)))
+		w.sleepUntil(20 * time.Second)
+		var lines []string
+		for line := range strings.Lines(w.logged()) {
+			if !strings.Contains(line, "level=DEBUG") {
+				lines = append(lines, line)
+			}
+		}
+		cut := strings.Repeat("é", 128)
+		want := `level=WARN msg="probe failed" target=app probe_type=Liveness reason=connection_refused attempt=1/3 output="connection refused"
+level=INFO msg="result changed" target=app probe_type=Liveness from=Success to=Failure reason=http_status attempt=3/3 output=` + cut + `
+level=INFO msg="result changed" target=app probe_type=Liveness from=Failure to=Success attempt=1/1
+level=WARN msg="probe succeeded with a warning" target=app probe_type=Liveness attempt=1/1 output=redirect
+level=WARN msg="probe could not be attempted" target=app probe_type=Liveness reason=other output="too many open files"
+`
+		if got := strings.Join(lines, ""); got != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+		if !strings.Contains(w.logged(), "level=DEBUG msg=attempt") {
+			t.Error("no attempt is logged at debug")
+		}
+	})
+}
+
+// A status is the caller's own: what is done to it changes nothing.
+func TestStatusIsACopy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		w.says("app/readiness", bad)
+		w.apply(labelled(app("app", nil, every(time.Second), nil), "a"))
+		w.sleepUntil(time.Second)
+		before := fmt.Sprintf("%+v", w.m.Status(Full))
+		s := w.m.Status(Full)
+		s.Statuses[0].Labels[0].Value = "x"
+		p := &s.Statuses[0].Probes[0]
+		p.Failures[0].Count = 99
+		p.Durations.Failed.Classic[0] = 99
+		p.Attempts[0].Output, p.LastFailures[0].Output = "x", "x"
+		s.SourceUp["static"] = false
+		if after := fmt.Sprintf("%+v", w.m.Status(Full)); after != before {
+			t.Errorf("got\n%s\nwant\n%s", after, before)
+		}
+		if brief := w.probe("app", gate.Readiness); len(brief.Attempts) != 2 {
+			t.Errorf("full: %d attempts, want 2", len(brief.Attempts))
+		}
+		b := w.m.Status(Brief).Statuses[0].Probes[0]
+		if b.Durations.Failed.Count != 0 || b.Attempts != nil {
+			t.Errorf("brief: %+v, want no histograms and no attempts", b)
+		}
+	})
+}
