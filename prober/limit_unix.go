@@ -17,15 +17,11 @@ package prober
 
 import "golang.org/x/sys/unix"
 
-// defaultMaxInFlight returns how many attempts the limit of open files allows for:
-// an attempt opens a few (a socket, the pipes of a child), and some are kept back
-// for listeners, scrapes and files.
-func defaultMaxInFlight() int {
-	const kept, each = 48, 4
+// OpenFiles returns how many files the process may have open at a time.
+func OpenFiles() int {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return fallbackInFlight
+		return unknownOpenFiles
 	}
-	files := int64(min(uint64(limit.Cur), 1<<20)) //nolint:unconvert // Cur is signed on some systems
-	return int(max(1, (files-kept)/each))
+	return int(min(uint64(limit.Cur), 1<<20)) //nolint:unconvert // Cur is signed on some systems
 }

@@ -34,8 +34,16 @@ import (
 // ErrStopping is what Apply returns once the manager has been told to stop.
 var ErrStopping = errors.New("the agent is stopping")
 
-// fallbackInFlight bounds attempts where the limit of open files is not known.
-const fallbackInFlight = 1000
+// unknownOpenFiles stands for a limit of open files that cannot be read.
+const unknownOpenFiles = 4096
+
+// defaultMaxInFlight returns how many attempts the limit of open files allows for:
+// an attempt opens a few (a socket, the pipes of a child), and some are kept back
+// for listeners, scrapes and files.
+func defaultMaxInFlight() int {
+	const kept, each = 48, 4
+	return max(1, (OpenFiles()-kept)/each)
+}
 
 // Options are what a Manager needs to know. The zero value works.
 type Options struct {

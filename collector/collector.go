@@ -1,0 +1,309 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+// Package collector turns what the prober says of its targets into metrics.
+package collector
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/prober-exporter/prober_exporter/prober"
+	"github.com/prober-exporter/prober_exporter/prober/gate"
+)
+
+// Prober is whom the collector asks at every scrape; a prober.Manager is one.
+type Prober interface {
+	// Status returns a copy of the truth at one moment.
+	Status(prober.Detail) prober.Status
+}
+
+// id names a metric in the table below.
+type id uint8
+
+const (
+	probeTotal id = iota
+	probeDuration
+	probeFailures
+	probeSuccess
+	probeConsecutiveFailures
+	probeHeld
+	probeGated
+	probeTransitions
+	probeLastRun
+	probeTimeout
+	probePeriod
+	targetRunning
+	targetStarted
+	targetReady
+	targetLive
+	targetRestarts
+	targetStartupDuration
+	targetInfo
+	exporterTargets
+	exporterInFlight
+	exporterSourceUp
+	exporterLateness
+	exporterPanics
+	numMetrics
+)
+
+// The labels that are ours; a target's own come after them.
+const (
+	labelTarget     = "target"
+	labelProbeType  = "probe_type"
+	labelResult     = "result"
+	labelReason     = "reason"
+	labelSource     = "source"
+	labelInstanceID = "instance_id"
+)
+
+// table lists every metric of a Status once: its name, its help and the labels
+// that are ours.
+var table = [numMetrics]struct {
+	name, help string
+	labels     []string
+}{
+	probeTotal: {
+		"prober_probe_total",
+		"Probes run, by result; unknown ones could not be attempted and count for nothing.",
+		[]string{labelTarget, labelProbeType, labelResult},
+	},
+	probeDuration: {
+		"prober_probe_duration_seconds",
+		"Duration of the probes run, by result.",
+		[]string{labelTarget, labelProbeType, labelResult},
+	},
+	probeFailures: {
+		"prober_probe_failures_total",
+		"Failed and unknown probes, by reason.",
+		[]string{labelTarget, labelProbeType, labelReason},
+	},
+	probeSuccess: {
+		"prober_probe_success",
+		"Whether the probe's result after thresholds is Success.",
+		[]string{labelTarget, labelProbeType},
+	},
+	probeConsecutiveFailures: {
+		"prober_probe_consecutive_failures",
+		"Failed attempts since the last success; 0 at a new instance.",
+		[]string{labelTarget, labelProbeType},
+	},
+	probeHeld: {
+		"prober_probe_held",
+		"Whether the probe is on hold until there is a new instance.",
+		[]string{labelTarget, labelProbeType},
+	},
+	probeGated: {
+		"prober_probe_gated",
+		"Whether the probe waits for its initial delay, for the target to be started, or for an instance.",
+		[]string{labelTarget, labelProbeType},
+	},
+	probeTransitions: {
+		"prober_probe_transitions_total",
+		"Changes of the probe's published result by probing.",
+		[]string{labelTarget, labelProbeType},
+	},
+	probeLastRun: {
+		"prober_probe_last_run_timestamp_seconds",
+		"When the last attempt ended, in seconds since the epoch.",
+		[]string{labelTarget, labelProbeType},
+	},
+	probeTimeout: {
+		"prober_probe_timeout_seconds",
+		"The probe's configured timeout.",
+		[]string{labelTarget, labelProbeType},
+	},
+	probePeriod: {
+		"prober_probe_period_seconds",
+		"The probe's configured period.",
+		[]string{labelTarget, labelProbeType},
+	},
+	targetRunning: {
+		"prober_target_running",
+		"Whether the source says that an instance of the target runs.",
+		[]string{labelTarget},
+	},
+	targetStarted: {
+		"prober_target_started",
+		"Whether the target has started.",
+		[]string{labelTarget},
+	},
+	targetReady: {
+		"prober_target_ready",
+		"Whether the target has started and its readiness result is Success.",
+		[]string{labelTarget},
+	},
+	targetLive: {
+		"prober_target_live",
+		"Whether a kubelet would leave the target alone.",
+		[]string{labelTarget},
+	},
+	targetRestarts: {
+		"prober_target_restarts_total",
+		"Instances of the target after the first.",
+		[]string{labelTarget},
+	},
+	targetStartupDuration: {
+		"prober_target_startup_duration_seconds",
+		"Time from the instance's start until it was started.",
+		[]string{labelTarget},
+	},
+	targetInfo: {
+		"prober_target_info",
+		"The target's instance and where instances come from; always 1.",
+		[]string{labelTarget, labelSource, labelInstanceID},
+	},
+	exporterTargets: {
+		"prober_exporter_targets",
+		"Targets in the running configuration.", nil,
+	},
+	exporterInFlight: {
+		"prober_exporter_probes_in_flight",
+		"Attempts that are running.", nil,
+	},
+	exporterSourceUp: {
+		"prober_exporter_source_up",
+		"Whether the instance source works.",
+		[]string{labelSource},
+	},
+	exporterLateness: {
+		"prober_exporter_probe_lateness_seconds",
+		"How late after its scheduled time a probe's turn began.", nil,
+	},
+	exporterPanics: {
+		"prober_exporter_panics_total",
+		"Panics caught in a probe.", nil,
+	},
+}
+
+// collector is unchecked: which labels its metrics have changes with the
+// configuration, and a registry never forgets a label name that it was told.
+type collector struct {
+	prober Prober
+	bounds []float64 // of the classic buckets
+
+	mu     sync.Mutex
+	cached map[string]*descs // by label names; those of the last scrape
+}
+
+// New returns a collector of everything that the prober says of its targets and of
+// itself. One scrape shows one moment. Its metrics come and go with targets and
+// their labels, so it describes none of them beforehand.
+func New(p Prober) prometheus.Collector {
+	return &collector{prober: p, bounds: prober.ClassicBounds()}
+}
+
+// Describe sends nothing, which makes the collector an unchecked one.
+func (c *collector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect sends the metrics of one Status.
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	status := c.prober.Status(prober.Series)
+	s := scrape{ch: ch, bounds: c.bounds, cache: c.descs()}
+	s.exporter(&status)
+	for i := range status.Statuses {
+		s.target(&status.Statuses[i])
+	}
+	c.keep(s.cache.used)
+}
+
+// scrape is one Collect.
+type scrape struct {
+	ch     chan<- prometheus.Metric
+	bounds []float64
+	cache  descCache
+	descs  *descs // of the target at hand
+}
+
+func (s *scrape) exporter(status *prober.Status) {
+	s.descs = s.cache.of(nil)
+	s.gauge(exporterTargets, nil, float64(status.Targets))
+	s.gauge(exporterInFlight, nil, float64(status.InFlight))
+	s.counter(exporterPanics, nil, status.Panics)
+	s.histogram(exporterLateness, nil, &status.Lateness)
+	for source, up := range status.SourceUp {
+		s.bool(exporterSourceUp, labels{}.with(labelSource, source), up)
+	}
+}
+
+func (s *scrape) target(t *prober.TargetStatus) {
+	s.descs = s.cache.of(t.Labels)
+	ls := targetLabels(t)
+	s.bool(targetRunning, ls, t.Running)
+	s.bool(targetStarted, ls, t.Started)
+	s.bool(targetReady, ls, t.Ready)
+	s.bool(targetLive, ls, t.Live)
+	s.counter(targetRestarts, ls, t.Restarts)
+	if t.StartupDuration >= 0 {
+		s.gauge(targetStartupDuration, ls, t.StartupDuration.Seconds())
+	}
+	s.gauge(targetInfo, ls.with(labelSource, t.Source).with(labelInstanceID, t.Instance.ID), 1)
+	for i := range t.Probes {
+		s.probe(&t.Probes[i], ls.with(labelProbeType, prober.ProbeType(t.Probes[i].Kind)))
+	}
+}
+
+func (s *scrape) probe(p *prober.ProbeStatus, ls labels) {
+	s.outcome(ls.with(labelResult, prober.Successful.String()), p.Successful, &p.Durations.Successful)
+	s.outcome(ls.with(labelResult, prober.Failed.String()), p.Failed, &p.Durations.Failed)
+	s.outcome(ls.with(labelResult, prober.UnknownOutcome.String()), p.Unknown, &p.Durations.Unknown)
+	for _, f := range p.Failures {
+		s.counter(probeFailures, ls.with(labelReason, string(f.Reason)), f.Count)
+	}
+	s.bool(probeSuccess, ls, p.Result == gate.Success)
+	s.gauge(probeConsecutiveFailures, ls, float64(p.ConsecutiveFailures))
+	s.bool(probeHeld, ls, p.Held)
+	s.bool(probeGated, ls, p.Gated)
+	s.counter(probeTransitions, ls, p.Transitions)
+	if !p.LastRun.IsZero() {
+		s.gauge(probeLastRun, ls, seconds(p.LastRun))
+	}
+	s.gauge(probeTimeout, ls, p.Timeout.Seconds())
+	s.gauge(probePeriod, ls, p.Period.Seconds())
+}
+
+func (s *scrape) outcome(ls labels, count uint64, h *prober.Histogram) {
+	s.counter(probeTotal, ls, count)
+	if h.Count > 0 {
+		s.histogram(probeDuration, ls, h)
+	}
+}
+
+func (s *scrape) bool(m id, ls labels, v bool) {
+	if v {
+		s.gauge(m, ls, 1)
+	} else {
+		s.gauge(m, ls, 0)
+	}
+}
+
+func (s *scrape) gauge(m id, ls labels, v float64) {
+	s.ch <- &gauge{metric{s.descs[m], ls}, v}
+}
+
+func (s *scrape) counter(m id, ls labels, n uint64) {
+	s.ch <- &counter{metric{s.descs[m], ls}, float64(n)}
+}
+
+func (s *scrape) histogram(m id, ls labels, h *prober.Histogram) {
+	s.ch <- &histogram{metric{s.descs[m], ls}, s.bounds, h}
+}
+
+// seconds returns the time since the epoch.
+func seconds(t time.Time) float64 {
+	// Nanoseconds since the epoch are more than a float64 holds exactly.
+	return float64(t.Unix()) + float64(t.Nanosecond())/1e9
+}

@@ -1,0 +1,273 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package collector
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/prober"
+	"github.com/prober-exporter/prober_exporter/prober/action"
+	"github.com/prober-exporter/prober_exporter/prober/gate"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+var _ Prober = (*prober.Manager)(nil)
+
+// fixed is a prober whose status never changes. It fails the test of whoever asks
+// for more or less than a scrape needs.
+type fixed struct {
+	tb     testing.TB
+	status prober.Status
+}
+
+func (f fixed) Status(d prober.Detail) prober.Status {
+	if d != prober.Series {
+		f.tb.Errorf("asked for detail %d, want %d", d, prober.Series)
+	}
+	return f.status
+}
+
+func observed(durations ...time.Duration) prober.Histogram {
+	var h prober.Histogram
+	for _, d := range durations {
+		h.Observe(d)
+	}
+	return h
+}
+
+func at(seconds float64) time.Time {
+	return time.UnixMilli(int64(seconds * 1000))
+}
+
+// rich is a status with something in every field.
+func rich() prober.Status {
+	return prober.Status{
+		Summary:  prober.Summary{Loaded: true, Targets: 3, Started: 2, Ready: 1, Live: 2},
+		InFlight: 4,
+		Panics:   1,
+		Lateness: observed(0, time.Millisecond, 30*time.Millisecond, 20*time.Second),
+		SourceUp: map[string]bool{"static": true, "docker": false},
+		Statuses: []prober.TargetStatus{
+			{
+				Name:            "app",
+				Labels:          []config.Label{{Name: "a_first", Value: "1"}, {Name: "team", Value: "payments"}},
+				Source:          "static",
+				Instance:        gate.Instance{ID: "static", Phase: gate.Running},
+				Running:         true,
+				Started:         true,
+				Ready:           true,
+				Live:            true,
+				Restarts:        2,
+				StartupDuration: 1500 * time.Millisecond,
+				Probes: []prober.ProbeStatus{
+					{
+						Kind: gate.Startup, Action: "httpGet", Timeout: time.Second, Period: 10 * time.Second,
+						SuccessThreshold: 1, FailureThreshold: 3, Result: gate.Success, Held: true,
+						Successful: 1, Failed: 2, Unknown: 1, Transitions: 1, LastRun: at(1700000000.25),
+						Failures: []prober.ReasonCount{{Reason: action.ConnectionRefused, Count: 2}, {Reason: action.AgentLate, Count: 1}},
+						Durations: prober.Durations{
+							Successful: observed(3 * time.Millisecond),
+							Failed:     observed(time.Millisecond, 2*time.Millisecond),
+							Unknown:    observed(time.Second),
+						},
+					},
+					{
+						Kind: gate.Readiness, Action: "httpGet", Timeout: 250 * time.Millisecond, Period: 500 * time.Millisecond,
+						SuccessThreshold: 1, FailureThreshold: 3, Result: gate.Success,
+						Successful: 7, LastRun: at(1700000010.5),
+						Durations: prober.Durations{Successful: observed(time.Millisecond)},
+					},
+				},
+			},
+			{
+				Name: "db", Source: "docker", Instance: gate.Instance{ID: "2f1c", Phase: gate.Running},
+				Labels:  []config.Label{{Name: "zone", Value: "north"}},
+				Running: true, Started: true, StartupDuration: 0,
+				Probes: []prober.ProbeStatus{{
+					Kind: gate.Liveness, Action: "exec", Timeout: 2 * time.Second, Period: 10 * time.Second,
+					SuccessThreshold: 1, FailureThreshold: 3, Result: gate.Failure, Held: true, ConsecutiveFailures: 3,
+					Failed: 3, Transitions: 1, LastRun: at(1700000020),
+					Failures:  []prober.ReasonCount{{Reason: action.ExitCode, Count: 3}},
+					Durations: prober.Durations{Failed: observed(time.Millisecond, time.Millisecond, time.Millisecond)},
+				}},
+			},
+			{ // nothing is known yet, and it has no labels
+				Name: "new", Source: "docker", Live: true, StartupDuration: -1,
+				Probes: []prober.ProbeStatus{{
+					Kind: gate.Readiness, Action: "tcpSocket", Timeout: time.Second, Period: 10 * time.Second,
+					SuccessThreshold: 1, FailureThreshold: 3, Result: gate.Failure, Gated: true,
+				}},
+			},
+		},
+	}
+}
+
+func gather(tb testing.TB, cs ...prometheus.Collector) []*dto.MetricFamily {
+	tb.Helper()
+	reg := prometheus.NewPedanticRegistry()
+	reg.MustRegister(cs...)
+	families, err := reg.Gather()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return families
+}
+
+// golden compares with a file of testdata, or rewrites it.
+func golden(t *testing.T, name string, c prometheus.Collector) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		var out bytes.Buffer
+		for _, mf := range gather(t, c) {
+			if _, err := expfmt.MetricFamilyToText(&out, mf); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer want.Close()
+	if err := testutil.CollectAndCompare(c, want); err != nil {
+		t.Error(err)
+	}
+}
+
+// A rich status is exactly these lines.
+func TestCollectRich(t *testing.T) {
+	golden(t, "rich.prom", New(fixed{t, rich()}))
+}
+
+// Before there is a configuration the agent's own metrics are there, and no target's.
+func TestCollectNothing(t *testing.T) {
+	golden(t, "nothing.prom", New(fixed{t, prober.Status{}}))
+}
+
+// A target of which nothing is known has every counter and state from the start, and
+// none of what is not known: no reason, timestamp, startup duration, histogram.
+func TestAbsentUntilKnown(t *testing.T) {
+	status := rich()
+	status.Statuses = status.Statuses[2:]
+	got := map[string]int{}
+	for _, mf := range gather(t, New(fixed{t, status})) {
+		if strings.HasPrefix(mf.GetName(), "prober_probe_") || strings.HasPrefix(mf.GetName(), "prober_target_") {
+			got[mf.GetName()] = len(mf.GetMetric())
+		}
+	}
+	want := map[string]int{
+		"prober_probe_total": 3, "prober_probe_success": 1, "prober_probe_consecutive_failures": 1,
+		"prober_probe_held": 1, "prober_probe_gated": 1, "prober_probe_transitions_total": 1,
+		"prober_probe_timeout_seconds": 1, "prober_probe_period_seconds": 1,
+		"prober_target_running": 1, "prober_target_started": 1, "prober_target_ready": 1, "prober_target_live": 1,
+		"prober_target_restarts_total": 1, "prober_target_info": 1,
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("series:\ngot  %v\nwant %v", got, want)
+	}
+}
+
+// A removed target leaves nothing behind, neither series nor cached descriptors: after a
+// hundred reloads with ever new label names there is what one scrape needs.
+func TestNothingIsLeftBehind(t *testing.T) {
+	status := prober.Status{}
+	c := &collector{prober: proberFunc(func(prober.Detail) prober.Status { return status }), bounds: prober.ClassicBounds()}
+	for i := range 100 {
+		name := fmt.Sprintf("label_%d", i)
+		status = prober.Status{Statuses: []prober.TargetStatus{{Name: "app", Labels: []config.Label{{Name: name, Value: "x"}}}}}
+		for _, mf := range gather(t, c) {
+			if mf.GetName() != "prober_target_live" {
+				continue
+			}
+			if n := len(mf.GetMetric()); n != 1 || mf.GetMetric()[0].GetLabel()[0].GetName() != name {
+				t.Fatalf("reload %d: got %v", i, mf.GetMetric())
+			}
+		}
+	}
+	if n := len(c.cached); n != 2 { // the agent's and the target's
+		t.Errorf("%d sets of descriptors cached, want 2", n)
+	}
+}
+
+type proberFunc func(prober.Detail) prober.Status
+
+func (f proberFunc) Status(d prober.Detail) prober.Status { return f(d) }
+
+// Scrapes in parallel do not disturb each other.
+func TestParallelScrapes(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(New(fixed{t, rich()}))
+	errs := make(chan error)
+	for range 8 {
+		go func() {
+			_, err := reg.Gather()
+			errs <- err
+		}()
+	}
+	for range 8 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A kind and a result that do not exist cannot take the scrape down.
+func TestInvalidKind(t *testing.T) {
+	status := rich()
+	status.Statuses[0].Probes[0].Kind = 99
+	gather(t, New(fixed{t, status}))
+}
+
+// The reload metrics: 0 and no time at first; 1 and the time after a load; 0 and the
+// same time after a refused one.
+func TestReload(t *testing.T) {
+	const (
+		successful = "prober_exporter_config_last_reload_successful"
+		timestamp  = "prober_exporter_config_last_reload_success_timestamp_seconds"
+	)
+	var r Reload
+	expect := func(want map[string]float64) {
+		t.Helper()
+		got := map[string]float64{}
+		for _, mf := range gather(t, &r) {
+			got[mf.GetName()] = mf.GetMetric()[0].GetGauge().GetValue()
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	}
+	expect(map[string]float64{successful: 0})
+	r.SetResult(true, at(1700000000.5))
+	expect(map[string]float64{successful: 1, timestamp: 1700000000.5})
+	r.SetResult(false, at(1700000060))
+	expect(map[string]float64{successful: 0, timestamp: 1700000000.5})
+}

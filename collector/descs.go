@@ -1,0 +1,76 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package collector
+
+import (
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/prober-exporter/prober_exporter/config"
+)
+
+// descs are the descriptors of all metrics for one set of own labels.
+type descs [numMetrics]*prometheus.Desc
+
+func newDescs(own []config.Label) *descs {
+	var d descs
+	for m, row := range table {
+		names := slices.Clone(row.labels)
+		for _, l := range own {
+			names = append(names, l.Name)
+		}
+		d[m] = prometheus.NewDesc(row.name, row.help, names, nil)
+	}
+	return &d
+}
+
+// descCache gives out descriptors and remembers which ones it gave. It belongs to
+// one scrape.
+type descCache struct {
+	last, used map[string]*descs // last is shared by scrapes: read only
+	key        []byte
+}
+
+// of returns the descriptors of a target with these labels.
+func (c *descCache) of(own []config.Label) *descs {
+	c.key = c.key[:0]
+	for _, l := range own {
+		c.key = append(append(c.key, l.Name...), 0)
+	}
+	d, ok := c.used[string(c.key)]
+	if ok {
+		return d
+	}
+	if d, ok = c.last[string(c.key)]; !ok {
+		d = newDescs(own)
+	}
+	c.used[string(c.key)] = d
+	return d
+}
+
+// descs returns what is needed to find the descriptors of a scrape.
+func (c *collector) descs() descCache {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return descCache{last: c.cached, used: map[string]*descs{}}
+}
+
+// keep replaces the cached descriptors by those that a scrape used, so that label
+// names that are gone are forgotten.
+func (c *collector) keep(used map[string]*descs) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cached = used
+}

@@ -1,0 +1,205 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package collector
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/prometheus/client_golang/prometheus"
+	versioncollector "github.com/prometheus/client_golang/prometheus/collectors/version"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/prober"
+)
+
+// promtool's linter has nothing to say about any of our metrics.
+func TestLint(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	var reload Reload
+	reload.SetResult(true, at(1700000000))
+	reg.MustRegister(New(fixed{t, rich()}), &reload, versioncollector.NewCollector("prober_exporter"))
+	problems, err := testutil.GatherAndLint(reg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+	if n, err := testutil.GatherAndCount(reg, "prober_exporter_build_info"); n != 1 || err != nil {
+		t.Errorf("prober_exporter_build_info: %d series, error %v", n, err)
+	}
+}
+
+// checked makes a checked collector of ours, so that a pedantic registry compares
+// every metric with its descriptor.
+type checked struct{ prometheus.Collector }
+
+func (c checked) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c.Collector, ch) }
+
+// What a registry does not check of an unchecked collector: every metric has exactly
+// the labels of its descriptor; the descriptors of a name agree; no series is there
+// twice.
+func TestDescriptors(t *testing.T) {
+	all := rich()
+	for i := range all.Statuses {
+		status := all
+		status.Statuses = all.Statuses[i : i+1] // one set of labels: a registry takes no more
+		gather(t, checked{New(fixed{t, status})})
+	}
+}
+
+// Every row of the table appears in a rich status, with its name, its help and ours
+// before the target's own labels; each name is there once.
+func TestTable(t *testing.T) {
+	families := gather(t, New(fixed{t, rich()}))
+	help := map[string]string{}
+	for _, mf := range families {
+		help[mf.GetName()] = mf.GetHelp()
+		for _, m := range mf.GetMetric() {
+			checkLabels(t, mf, m)
+		}
+	}
+	for m, row := range table {
+		if row.help == "" || help[row.name] != row.help {
+			t.Errorf("row %d: %q: help is %q, want %q", m, row.name, help[row.name], row.help)
+		}
+	}
+	if len(families) != int(numMetrics) {
+		t.Errorf("%d families, %d rows", len(families), numMetrics)
+	}
+}
+
+func checkLabels(t *testing.T, mf *dto.MetricFamily, m *dto.Metric) {
+	t.Helper()
+	names := make([]string, len(m.GetLabel()))
+	for i, l := range m.GetLabel() {
+		names[i] = l.GetName()
+		if !utf8.ValidString(l.GetValue()) || l.GetName() == "" || strings.HasPrefix(l.GetName(), "__") {
+			t.Errorf("%s: label %s=%q", mf.GetName(), l.GetName(), l.GetValue())
+		}
+	}
+	if !slices.IsSorted(names) || len(slices.Compact(slices.Clone(names))) != len(names) {
+		t.Errorf("%s: labels %v are not sorted or not unique", mf.GetName(), names)
+	}
+	if of := strings.HasPrefix(mf.GetName(), "prober_exporter_"); of == slices.Contains(names, "target") {
+		t.Errorf("%s: labels %v", mf.GetName(), names)
+	}
+}
+
+// scrapeHTTP gets the metrics over HTTP, in the format that it asks for.
+func scrapeHTTP(t *testing.T, c prometheus.Collector, accept string) []*dto.MetricFamily {
+	t.Helper()
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(c)
+	r := httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody)
+	r.Header.Set("Accept", accept)
+	w := httptest.NewRecorder()
+	promhttp.HandlerFor(reg, promhttp.HandlerOpts{}).ServeHTTP(w, r)
+	if w.Code != http.StatusOK {
+		t.Fatalf("status %d: %s", w.Code, w.Body)
+	}
+	dec := expfmt.NewDecoder(w.Body, expfmt.ResponseFormat(w.Result().Header))
+	var families []*dto.MetricFamily
+	for {
+		var mf dto.MetricFamily
+		err := dec.Decode(&mf)
+		if errors.Is(err, io.EOF) {
+			return families
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		families = append(families, &mf)
+	}
+}
+
+const protobuf = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
+
+// A scraper of protobuf gets both halves of a histogram, one of text the classic half.
+func TestFormats(t *testing.T) {
+	for accept, native := range map[string]bool{
+		protobuf:                   true,
+		"text/plain;version=0.0.4": false,
+	} {
+		families := scrapeHTTP(t, New(fixed{t, rich()}), accept)
+		if len(families) != int(numMetrics) {
+			t.Errorf("%s: %d families, want %d", accept, len(families), numMetrics)
+		}
+		for _, mf := range families {
+			if mf.GetName() != "prober_exporter_probe_lateness_seconds" {
+				continue
+			}
+			h := mf.GetMetric()[0].GetHistogram()
+			if h.GetSampleCount() != 4 || len(h.GetBucket()) < 14 {
+				t.Errorf("%s: no classic histogram: %v", accept, h)
+			}
+			if got := len(h.GetPositiveSpan()) > 0 && h.GetSchema() == 3 && h.GetZeroCount() == 1; got != native {
+				t.Errorf("%s: native histogram: %t, want %t: %v", accept, got, native, h)
+			}
+		}
+	}
+}
+
+// A label may have any value, bytes that are no text included, and the scrape of it
+// and of everybody else succeeds in every format.
+func FuzzLabelValue(f *testing.F) {
+	for _, v := range []string{
+		"", "x", `"`, `\`, "\n", "\x00", `a"b\c` + "\nd", "äöü €", "\xff\xfe", "a\xc3", "\u2028", "{}", "#", strings.Repeat("x", 1<<16),
+	} {
+		f.Add(v)
+	}
+	f.Fuzz(func(t *testing.T, value string) {
+		status := rich()
+		status.Statuses[0].Labels = []config.Label{{Name: "odd", Value: value}}
+		status.Statuses[1].Instance.ID = value
+		want := strings.ToValidUTF8(value, "\uFFFD")
+		for _, accept := range []string{protobuf, "text/plain;version=0.0.4"} {
+			for _, mf := range scrapeHTTP(t, New(fixed{t, status}), accept) {
+				for _, m := range mf.GetMetric() {
+					for _, l := range m.GetLabel() {
+						if l.GetName() == "odd" && l.GetValue() != want {
+							t.Fatalf("%s: %q came back as %q", accept, value, l.GetValue())
+						}
+					}
+				}
+			}
+		}
+		expectOpenMetrics(t, status)
+	})
+}
+
+// expectOpenMetrics only looks at the end: there is no decoder for the format.
+func expectOpenMetrics(t *testing.T, status prober.Status) {
+	t.Helper()
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(New(fixed{t, status}))
+	r := httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody)
+	r.Header.Set("Accept", "application/openmetrics-text;version=1.0.0")
+	w := httptest.NewRecorder()
+	promhttp.HandlerFor(reg, promhttp.HandlerOpts{EnableOpenMetrics: true}).ServeHTTP(w, r)
+	if w.Code != http.StatusOK || !strings.HasSuffix(w.Body.String(), "# EOF\n") {
+		t.Fatalf("status %d, %d bytes", w.Code, w.Body.Len())
+	}
+}

@@ -1,0 +1,97 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package collector
+
+import (
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/prober-exporter/prober_exporter/prober"
+)
+
+// histogram is a const histogram that is classic and native in one, which
+// client_golang does not have: a scraper takes the half that it understands.
+type histogram struct {
+	metric
+	bounds []float64
+	counts *prober.Histogram
+}
+
+// Write fills in both halves, as client_golang's own histogram does.
+func (h *histogram) Write(out *dto.Metric) error {
+	spans, deltas := nativeBuckets(h.counts.Native)
+	out.Label = h.labels
+	out.Histogram = &dto.Histogram{
+		SampleCount:   &h.counts.Count,
+		SampleSum:     &h.counts.Sum,
+		Bucket:        classicBuckets(h.bounds, h.counts.Classic),
+		Schema:        &h.counts.Schema,
+		ZeroThreshold: new(prober.NativeZeroThreshold),
+		ZeroCount:     &h.counts.Zero,
+		PositiveSpan:  spans,
+		PositiveDelta: deltas,
+	}
+	return nil
+}
+
+// classicBuckets cumulates the counts of the buckets with a finite bound; the one
+// above them is the sample count. No counts at all are zeros.
+func classicBuckets(bounds []float64, counts []uint64) []*dto.Bucket {
+	var (
+		// One allocation each instead of one per bucket: a large scrape has a
+		// hundred thousand histograms.
+		buckets   = make([]dto.Bucket, len(bounds))
+		cumulated = make([]uint64, len(bounds))
+		out       = make([]*dto.Bucket, len(bounds))
+		sum       uint64
+	)
+	for i := range bounds {
+		if i < len(counts) {
+			sum += counts[i]
+		}
+		cumulated[i] = sum
+		buckets[i].CumulativeCount, buckets[i].UpperBound = &cumulated[i], &bounds[i]
+		out[i] = &buckets[i]
+	}
+	return out
+}
+
+// maxGap is how many empty buckets in a row are written out: up to here, zeros are
+// shorter than the beginning of a new span.
+const maxGap = 2
+
+// nativeBuckets encodes native buckets: spans of consecutive ones, each as far from
+// the end of the span before as its offset says, and for every bucket in them the
+// difference between its count and that of the one before.
+func nativeBuckets(buckets []prober.NativeBucket) (spans []*dto.BucketSpan, deltas []int64) {
+	var (
+		next     int32 // the index after the last bucket written
+		previous int64 // its count
+	)
+	for i, b := range buckets {
+		gap := b.Index - next
+		if i == 0 || gap > maxGap {
+			spans = append(spans, &dto.BucketSpan{Offset: new(gap), Length: new(uint32)})
+			gap = 0
+		}
+		for range gap {
+			deltas = append(deltas, -previous)
+			previous = 0
+		}
+		count := int64(b.Count)
+		deltas = append(deltas, count-previous)
+		*spans[len(spans)-1].Length += uint32(gap) + 1
+		next, previous = b.Index+1, count
+	}
+	return spans, deltas
+}

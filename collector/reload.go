@@ -1,0 +1,70 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package collector
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+var (
+	reloadSuccessfulDesc = prometheus.NewDesc("prober_exporter_config_last_reload_successful",
+		"Whether the last attempt to load the configuration succeeded.", nil, nil)
+	reloadSuccessTimeDesc = prometheus.NewDesc("prober_exporter_config_last_reload_success_timestamp_seconds",
+		"When the configuration was last loaded, in seconds since the epoch.", nil, nil)
+)
+
+// Reload is a collector of how the last load of the configuration ended. The zero
+// value says that none has succeeded, and is ready for use from many goroutines.
+type Reload struct {
+	mu      sync.Mutex
+	ok      bool
+	success time.Time // of the last one; zero: never
+}
+
+var _ prometheus.Collector = (*Reload)(nil)
+
+// SetResult says how a load that ended at a time has ended.
+func (r *Reload) SetResult(ok bool, at time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ok = ok
+	if ok {
+		r.success = at
+	}
+}
+
+// Describe sends the two descriptors.
+func (r *Reload) Describe(ch chan<- *prometheus.Desc) {
+	ch <- reloadSuccessfulDesc
+	ch <- reloadSuccessTimeDesc
+}
+
+// Collect sends whether the last load succeeded and, once one has, when.
+func (r *Reload) Collect(ch chan<- prometheus.Metric) {
+	r.mu.Lock()
+	ok, success := r.ok, r.success
+	r.mu.Unlock()
+
+	value := 0.0
+	if ok {
+		value = 1
+	}
+	ch <- prometheus.MustNewConstMetric(reloadSuccessfulDesc, prometheus.GaugeValue, value)
+	if !success.IsZero() {
+		ch <- prometheus.MustNewConstMetric(reloadSuccessTimeDesc, prometheus.GaugeValue, seconds(success))
+	}
+}

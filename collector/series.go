@@ -1,0 +1,88 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package collector
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/prober-exporter/prober_exporter/prober"
+)
+
+// metric is what all of ours have in common.
+type metric struct {
+	desc   *prometheus.Desc
+	labels labels
+}
+
+// Desc returns the metric's descriptor.
+func (m *metric) Desc() *prometheus.Desc { return m.desc }
+
+// gauge and counter are prometheus.NewConstMetric but for the labels: the dozen
+// series of a probe share theirs, which is most of what a large scrape allocates.
+type gauge struct {
+	metric
+	value float64
+}
+
+// Write fills in a gauge.
+func (g *gauge) Write(out *dto.Metric) error {
+	out.Label, out.Gauge = g.labels, &dto.Gauge{Value: &g.value}
+	return nil
+}
+
+type counter struct {
+	metric
+	value float64
+}
+
+// Write fills in a counter.
+func (c *counter) Write(out *dto.Metric) error {
+	out.Label, out.Counter = c.labels, &dto.Counter{Value: &c.value}
+	return nil
+}
+
+// labels are the label pairs of a series, sorted by name. They are shared by
+// series, so they are never changed.
+type labels []*dto.LabelPair
+
+// with returns a copy with one more pair.
+func (ls labels) with(name, value string) labels {
+	i, _ := slices.BinarySearchFunc(ls, name, func(p *dto.LabelPair, name string) int {
+		return strings.Compare(p.GetName(), name)
+	})
+	c := make(labels, 0, len(ls)+1)
+	c = append(c, ls[:i]...)
+	c = append(c, pair(name, value))
+	return append(c, ls[i:]...)
+}
+
+// targetLabels returns the pairs that all series of a target have.
+func targetLabels(t *prober.TargetStatus) labels {
+	own := make(labels, len(t.Labels))
+	for i, l := range t.Labels {
+		own[i] = pair(l.Name, l.Value)
+	}
+	return own.with(labelTarget, t.Name)
+}
+
+// pair returns a label pair. A value may come from the environment and be any
+// bytes; one that is not UTF-8 would fail the scrape of all targets.
+func pair(name, value string) *dto.LabelPair {
+	value = strings.ToValidUTF8(value, "\uFFFD")
+	return &dto.LabelPair{Name: &name, Value: &value}
+}

@@ -1,0 +1,116 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/activation"
+	"github.com/mdlayher/vsock"
+	toolkit "github.com/prometheus/exporter-toolkit/web"
+	"golang.org/x/net/netutil"
+
+	"github.com/prober-exporter/prober_exporter/prober"
+)
+
+// lookupEnv is where ${NAME} comes from.
+func lookupEnv(name string) (string, bool) { return os.LookupEnv(name) }
+
+// listenWeb opens the listeners that the toolkit's flags ask for.
+func listenWeb(flags *toolkit.FlagConfig) ([]net.Listener, error) {
+	if flags.WebSystemdSocket != nil && *flags.WebSystemdSocket {
+		listeners, err := activation.Listeners()
+		if err == nil && len(listeners) == 0 {
+			err = errors.New("the service manager passed none")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("take over systemd sockets: %w", err)
+		}
+		return listeners, nil
+	}
+	var listeners []net.Listener
+	for _, address := range *flags.WebListenAddresses {
+		l, err := listen(address)
+		if err != nil {
+			for _, open := range listeners {
+				_ = open.Close()
+			}
+			return nil, err
+		}
+		listeners = append(listeners, l)
+	}
+	return listeners, nil
+}
+
+// listen opens a TCP listener, or one for virtual machines for vsock://:PORT.
+func listen(address string) (net.Listener, error) {
+	if !strings.HasPrefix(address, "vsock://") {
+		return new(net.ListenConfig).Listen(context.Background(), "tcp", address)
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", address, err)
+	}
+	port, err := strconv.ParseUint(u.Port(), 10, 32)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", address, err)
+	}
+	return vsock.Listen(uint32(port), nil)
+}
+
+// limited bounds how many connections of a listener are open, so that clients that
+// come in crowds or never go do not use up the files that probes, and the kubelet's
+// connections to another listener, need.
+func limited(l net.Listener) net.Listener {
+	return netutil.LimitListener(l, max(4, prober.OpenFiles()/5))
+}
+
+// healthCheck asks a health endpoint once and prints its answer.
+func healthCheck(ctx context.Context, address string, w io.Writer) error {
+	client := &http.Client{
+		Timeout: 10 * time.Second,
+		Transport: &http.Transport{
+			DisableKeepAlives: true,
+			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // as the kubelet asks
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+	if err != nil {
+		return fmt.Errorf("health check: %w", err)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return fmt.Errorf("health check: %w", err)
+	}
+	defer response.Body.Close()
+	if _, err := io.Copy(w, io.LimitReader(response.Body, 1<<20)); err != nil {
+		return fmt.Errorf("health check: read the answer: %w", err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("health check: %s answers %s", address, response.Status)
+	}
+	return nil
+}

@@ -1,0 +1,187 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+// The prober_exporter command runs startup, readiness and liveness probes with the
+// kubelet's own rules, answers health checks, and exports what it sees to Prometheus.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+	"github.com/go-kit/log"
+	"github.com/prometheus/common/version"
+	toolkit "github.com/prometheus/exporter-toolkit/web"
+	"github.com/prometheus/exporter-toolkit/web/kingpinflag"
+	sloggokit "github.com/tjhop/slog-gokit"
+)
+
+// The exit codes.
+const (
+	exitOK    = 0
+	exitError = 1
+	exitUsage = 2
+)
+
+func main() {
+	// Whoever reads our log may go away; without this, the next line would kill us. A
+	// handler, unlike ignoring the signal, is not inherited by exec probes.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	os.Exit(run(context.Background(), os.Args[1:], os.Stderr))
+}
+
+// run is the whole process: it returns its exit code once everything that it
+// started has ended. When ctx is done it stops as on SIGTERM.
+func run(ctx context.Context, args []string, stderr io.Writer) int {
+	o, code, done := parse(args, stderr)
+	if done {
+		return code
+	}
+	logger := newLogger(o, stderr)
+	var err error
+	switch {
+	case o.healthCheck != "":
+		err = healthCheck(ctx, o.healthCheck, os.Stdout)
+	case o.configCheck:
+		return configCheck(o, stderr)
+	default:
+		logger.Info("starting prober_exporter", "version", version.Info(), "build_context", version.BuildContext())
+		err = serve(ctx, o, logger)
+	}
+	if err != nil {
+		logAtError(logger, "prober_exporter ends", err)
+		return exitError
+	}
+	return exitOK
+}
+
+// options are the flags, parsed and checked.
+type options struct {
+	configFile         string
+	configCheck        bool
+	failOpen           bool
+	autoReload         bool
+	autoReloadInterval time.Duration
+
+	web             *toolkit.FlagConfig
+	healthAddresses []string
+	healthCheck     string
+	telemetryPath   string
+	externalURL     *url.URL
+	routePrefix     string
+	lifecycle       bool
+	pprof           bool
+	maxRequests     int
+	noOwnMetrics    bool
+
+	shutdownDelay time.Duration
+	maxInFlight   int
+
+	logLevel, logFormat string
+}
+
+// parse reads the flags. If done, there is nothing more to do than to exit with code.
+func parse(args []string, stderr io.Writer) (o *options, code int, done bool) {
+	o = new(options)
+	app := kingpin.New(filepath.Base(os.Args[0]), "Runs startup, readiness and liveness probes with the kubelet's own rules, "+
+		"answers /ready, /live and /started, and exports what it sees to Prometheus.")
+	app.UsageWriter(os.Stdout)
+	app.ErrorWriter(stderr)
+	app.Terminate(func(c int) { code, done = c, true })
+	app.Version(version.Print("prober_exporter"))
+	app.HelpFlag.Short('h')
+
+	app.Flag("config.file", "Configuration file.").Default("prober.yml").StringVar(&o.configFile)
+	app.Flag("config.check", "Load the configuration and the web configuration, print every mistake and warning, and exit.").BoolVar(&o.configCheck)
+	app.Flag("config.fail-open", "Go on, and call every target live, when a configuration is unreadable or invalid at start.").BoolVar(&o.failOpen)
+	app.Flag("config.enable-auto-reload", "Reload when the content of the configuration file has changed.").BoolVar(&o.autoReload)
+	app.Flag("config.auto-reload-interval", "How often to look for a change.").Default("30s").DurationVar(&o.autoReloadInterval)
+	o.web = kingpinflag.AddFlags(app, ":9709")
+	app.Flag("health.listen-address", "Addresses on which to serve the health endpoints alone: plain HTTP, no authentication, no rate limit. Repeatable.").StringsVar(&o.healthAddresses)
+	app.Flag("health.check", "Ask this URL once, print the body, and exit with 0 if the status is 200.").PlaceHolder("URL").StringVar(&o.healthCheck)
+	app.Flag("web.telemetry-path", "Path under which to expose metrics.").Default("/metrics").StringVar(&o.telemetryPath)
+	externalURL := app.Flag("web.external-url", "The URL under which the exporter is reachable, for example behind a reverse proxy.").PlaceHolder("URL").String()
+	app.Flag("web.route-prefix", "Prefix of all paths but the health endpoints', which are at the root as well. Default: the path of --web.external-url.").StringVar(&o.routePrefix)
+	app.Flag("web.enable-lifecycle", "Allow reload, manual triggers and new instances by HTTP request.").BoolVar(&o.lifecycle)
+	app.Flag("web.enable-pprof", "Serve /debug/pprof/.").BoolVar(&o.pprof)
+	app.Flag("web.max-requests", "Parallel scrapes at most.").Default("40").IntVar(&o.maxRequests)
+	app.Flag("web.disable-exporter-metrics", "Leave out go_*, process_* and promhttp_*.").BoolVar(&o.noOwnMetrics)
+	app.Flag("shutdown.delay", "After SIGTERM: how long to go on answering before the listeners close.").Default("0s").DurationVar(&o.shutdownDelay)
+	app.Flag("probe.max-in-flight", "Attempts at a time at most. 0: from the limit of open files.").Default("0").IntVar(&o.maxInFlight)
+	app.Flag("log.level", "Only log lines of this severity or above.").Default("info").EnumVar(&o.logLevel, "debug", "info", "warn", "error")
+	app.Flag("log.format", "Format of the log.").Default("logfmt").EnumVar(&o.logFormat, "logfmt", "json")
+
+	_, err := app.Parse(args)
+	if done { // --help or --version
+		return o, code, true
+	}
+	if err == nil {
+		err = o.check(*externalURL)
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "prober_exporter: error: %v, try --help\n", err)
+		return o, exitUsage, true
+	}
+	return o, exitOK, false
+}
+
+// check says which flag cannot be.
+func (o *options) check(externalURL string) error {
+	switch {
+	case o.autoReloadInterval <= 0:
+		return fmt.Errorf("--config.auto-reload-interval must be greater than 0, is %v", o.autoReloadInterval)
+	case o.shutdownDelay < 0:
+		return fmt.Errorf("--shutdown.delay must not be negative, is %v", o.shutdownDelay)
+	case o.maxRequests < 1:
+		return fmt.Errorf("--web.max-requests must be at least 1, is %d", o.maxRequests)
+	case o.maxInFlight < 0:
+		return fmt.Errorf("--probe.max-in-flight must not be negative, is %d", o.maxInFlight)
+	}
+	if externalURL == "" {
+		return nil
+	}
+	u, err := url.Parse(externalURL)
+	if err == nil && (u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		err = errors.New("must be an http or https URL with a host")
+	}
+	if err != nil {
+		return fmt.Errorf("--web.external-url: %w", err)
+	}
+	o.externalURL = u
+	return nil
+}
+
+// newLogger returns the one log, written through go-kit as all of Prometheus' were.
+func newLogger(o *options, w io.Writer) *slog.Logger {
+	w = log.NewSyncWriter(w)
+	sink := log.NewLogfmtLogger(w)
+	if o.logFormat == "json" {
+		sink = log.NewJSONLogger(w)
+	}
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(strings.ToUpper(o.logLevel))); err != nil {
+		level = slog.LevelInfo // parse lets no other name through
+	}
+	return slog.New(sloggokit.NewGoKitHandler(sink, level))
+}

@@ -1,0 +1,187 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package web
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/pprof"
+	"time"
+
+	"github.com/prometheus/common/version"
+	toolkit "github.com/prometheus/exporter-toolkit/web"
+
+	"github.com/prober-exporter/prober_exporter/prober"
+)
+
+// addAPI adds all but the health endpoints.
+func (s *Server) addAPI(mux *http.ServeMux, prefix string) {
+	mux.Handle("GET "+prefix+"/{$}", s.page)
+	mux.Handle("GET "+prefix+s.opts.TelemetryPath, s.opts.Metrics)
+	mux.HandleFunc("GET "+prefix+"/config", s.config)
+	mux.HandleFunc("GET "+prefix+"/api/v1/targets", s.targets)
+	mux.HandleFunc("GET "+prefix+"/api/v1/targets/{target}", s.target)
+
+	mux.Handle("POST "+prefix+"/-/reload", s.lifecycle(s.reload))
+	mux.Handle("PUT "+prefix+"/-/reload", s.lifecycle(s.reload))
+	mux.Handle("POST "+prefix+"/api/v1/targets/{target}/probe", s.lifecycle(s.tell(s.opts.Prober.Probe)))
+	mux.Handle("POST "+prefix+"/api/v1/targets/{target}/new-instance", s.lifecycle(s.tell(s.opts.Prober.NewInstance)))
+
+	if s.opts.EnablePprof {
+		// The import registers these with the default mux too, which nobody serves.
+		addPprof(mux, prefix, "/debug/pprof/", pprof.Index)
+		addPprof(mux, prefix, "/debug/pprof/cmdline", pprof.Cmdline)
+		addPprof(mux, prefix, "/debug/pprof/profile", pprof.Profile)
+		addPprof(mux, prefix, "/debug/pprof/symbol", pprof.Symbol)
+		addPprof(mux, prefix, "/debug/pprof/trace", pprof.Trace)
+	}
+}
+
+// addPprof adds a handler that may take as long as it was asked to.
+func addPprof(mux *http.ServeMux, prefix, path string, h http.HandlerFunc) {
+	mux.Handle("GET "+prefix+path, http.StripPrefix(prefix, http.HandlerFunc(
+		func(w http.ResponseWriter, r *http.Request) {
+			writeWithin(w, 0)
+			h(w, r)
+		})))
+}
+
+// landingPage returns the page at the root. Its links are relative: it does not
+// have to know what a proxy puts before them.
+func (s *Server) landingPage() (http.Handler, error) {
+	profiling := "false"
+	if s.opts.EnablePprof {
+		profiling = "true"
+	}
+	const relative = "./"
+	page, err := toolkit.NewLandingPage(toolkit.LandingConfig{
+		RoutePrefix: relative,
+		Name:        "prober_exporter",
+		Description: "Kubernetes probes, outside of the kubelet",
+		Version:     version.Info(),
+		Profiling:   profiling,
+		Links: []toolkit.LandingLinks{
+			{Address: s.opts.TelemetryPath, Text: "Metrics"},
+			{Address: "/api/v1/targets", Text: "Targets", Description: "everything known of them, as JSON"},
+			{Address: "/config", Text: "Configuration", Description: "the running one, without its secrets"},
+			{Address: "/started?verbose", Text: "Started"},
+			{Address: "/ready?verbose", Text: "Ready"},
+			{Address: "/live?verbose", Text: "Live"},
+			{Address: "/-/healthy?verbose", Text: "Agent healthy"},
+			{Address: "/-/ready?verbose", Text: "Agent ready"},
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("render the landing page: %w", err)
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// The page serves only the path that its links begin with.
+		at := *r
+		u := *r.URL
+		at.URL, u.Path = &u, relative
+		page.ServeHTTP(w, &at)
+	}), nil
+}
+
+func (s *Server) config(w http.ResponseWriter, _ *http.Request) {
+	if !s.opts.Prober.Summary().Loaded {
+		writeText(w, http.StatusServiceUnavailable, noConfiguration+"\n")
+		return
+	}
+	body, err := s.opts.Config()
+	if err != nil {
+		writeText(w, http.StatusInternalServerError, fmt.Sprintf("show the configuration: %v\n", err))
+		return
+	}
+	w.Header().Set("Content-Type", "text/yaml; charset=utf-8")
+	w.Write(body)
+}
+
+func (s *Server) targets(w http.ResponseWriter, _ *http.Request) {
+	status := s.opts.Prober.Status(prober.Full)
+	list := Targets{Targets: make([]Target, len(status.Statuses))}
+	for i := range status.Statuses {
+		list.Targets[i] = newTarget(&status.Statuses[i])
+	}
+	writeJSON(w, http.StatusOK, list)
+}
+
+func (s *Server) target(w http.ResponseWriter, r *http.Request) {
+	t, ok := s.opts.Prober.Target(r.PathValue("target"), prober.Full)
+	if !ok {
+		unknownTarget(w, r)
+		return
+	}
+	writeJSON(w, http.StatusOK, newTarget(&t))
+}
+
+func unknownTarget(w http.ResponseWriter, r *http.Request) {
+	writeJSON(w, http.StatusNotFound, Error{"unknown target " + display(r.PathValue("target"))})
+}
+
+// lifecycle is around every handler that changes something. A web page that happens
+// to be open in a browser that reaches the exporter may not use it.
+func (s *Server) lifecycle(h http.HandlerFunc) http.Handler {
+	if !s.opts.EnableLifecycle {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			writeText(w, http.StatusForbidden, "Lifecycle API is not enabled.\n")
+		})
+	}
+	return s.csrf.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// Nothing is done for a request that is too large, or that did not come whole.
+		if err := drain(w, r); err != nil {
+			status := http.StatusBadRequest
+			if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
+				status = http.StatusRequestEntityTooLarge
+			}
+			writeText(w, status, fmt.Sprintf("read the request: %v\n", err))
+			return
+		}
+		h(w, r)
+	}))
+}
+
+// drain reads a request to its end, within bounds of size and time.
+func drain(w http.ResponseWriter, r *http.Request) error {
+	c := http.NewResponseController(w)
+	_ = c.SetReadDeadline(time.Now().Add(writeTimeout)) // as for writing: not everything has deadlines
+	_, err := io.Copy(io.Discard, r.Body)
+	_ = c.SetReadDeadline(time.Time{}) // else the request's context would end then
+	return err
+}
+
+func (s *Server) reload(w http.ResponseWriter, r *http.Request) {
+	err := s.opts.Reload(r.Context())
+	writeWithin(w, writeTimeout) // a reload may have taken most of it
+	if err != nil {
+		writeText(w, http.StatusInternalServerError, err.Error()+"\n")
+		return
+	}
+	writeText(w, http.StatusOK, "ok\n")
+}
+
+// tell returns a handler that tells the prober something about a target.
+func (s *Server) tell(do func(name string) bool) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ok := do(r.PathValue("target"))
+		writeWithin(w, writeTimeout) // it may have waited for a reload
+		if !ok {
+			unknownTarget(w, r)
+			return
+		}
+		writeJSON(w, http.StatusOK, struct{}{})
+	}
+}

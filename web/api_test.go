@@ -1,0 +1,116 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//	http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/prober"
+	"github.com/prober-exporter/prober_exporter/prober/action"
+	"github.com/prober-exporter/prober_exporter/prober/gate"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// rich is a target with something in every field.
+func rich() prober.TargetStatus {
+	// Another zone than UTC, in which the answers are.
+	at := time.Date(2026, 1, 2, 4, 4, 5, 678_000_000, time.FixedZone("", 3600))
+	t := well("app")
+	t.Labels = []config.Label{{Name: "team", Value: `pay"ments`}}
+	t.Instance.StartedAt, t.Instance.Final, t.Instance.Deleting = at, true, true
+	t.Restarts, t.StartupDuration = 2, 1500*time.Millisecond
+	p := failing(gate.Readiness, action.HTTPStatus, 5)
+	p.InitialDelay, p.Timeout, p.Last, p.Run = 250*time.Millisecond, 1500*time.Millisecond, gate.Failure, 5
+	p.Held, p.Gated = true, true
+	p.Successful, p.Failed, p.Unknown, p.Transitions = 10, 6, 1, 3
+	p.Failures = []prober.ReasonCount{{Reason: action.HTTPStatus, Count: 6}, {Reason: action.AgentLate, Count: 1}}
+	p.LastRun, p.NextTurn = at.Add(time.Minute), at.Add(70*time.Second)
+	p.Attempts = []prober.Attempt{
+		{Start: at, Duration: 2 * time.Millisecond, Outcome: prober.Successful, Warning: true, Output: "redirect"},
+		{Start: at.Add(time.Minute), Duration: time.Millisecond, Outcome: prober.Failed, Reason: action.HTTPStatus, Output: "<b>\xff\n"},
+	}
+	p.LastFailures = p.Attempts[1:]
+	t.Probes[1] = p
+	return t
+}
+
+// golden compares with a file of testdata, indented for reading, or rewrites it.
+func golden(t *testing.T, name string, w *httptest.ResponseRecorder) {
+	t.Helper()
+	var got bytes.Buffer
+	if err := json.Indent(&got, w.Body.Bytes(), "", "  "); err != nil {
+		t.Fatalf("%v: %s", err, w.Body)
+	}
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got.Bytes(), want) {
+		t.Errorf("got:\n%s\nwant:\n%s", got.Bytes(), want)
+	}
+	if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "application/json" {
+		t.Errorf("%d, Content-Type %q", w.Code, w.Header().Get("Content-Type"))
+	}
+}
+
+// The API says all that is known of a target, and leaves out what is not.
+func TestTargets(t *testing.T) {
+	unseen := prober.TargetStatus{Name: "new", Source: "docker", Live: true, StartupDuration: -1}
+	h := newServer(t, options(&fake{statuses: []prober.TargetStatus{rich(), unseen}})).Handler()
+	golden(t, "targets.json", get(h, "/api/v1/targets"))
+	golden(t, "target.json", get(h, "/api/v1/targets/app"))
+	expect(t, get(newServer(t, options(&fake{unloaded: true})).Handler(), "/api/v1/targets"), 200, `{"targets":[]}`+"\n")
+}
+
+func TestUnknownTarget(t *testing.T) {
+	h := newServer(t, options(mixed())).Handler()
+	expect(t, get(h, "/api/v1/targets/nosuch"), 404, `{"error":"unknown target nosuch"}`+"\n")
+	expect(t, get(h, "/api/v1/targets/a%2F%22%FF"), 404, `{"error":"unknown target \"a/\\\"\\xff\""}`+"\n")
+}
+
+// What cannot be encoded is an error, not half an answer.
+func TestEncodeError(t *testing.T) {
+	w := httptest.NewRecorder()
+	writeJSON(w, http.StatusOK, make(chan int))
+	expect(t, w, 500, "encode the answer: json: unsupported type: chan int\n")
+}
+
+func TestConfig(t *testing.T) {
+	opts := options(&fake{})
+	w := get(newServer(t, opts).Handler(), "/config")
+	expect(t, w, 200, "targets: []\n")
+	if got := w.Header().Get("Content-Type"); got != "text/yaml; charset=utf-8" {
+		t.Errorf("Content-Type %q", got)
+	}
+	opts.Config = func() ([]byte, error) { return nil, errors.New("no memory") }
+	expect(t, get(newServer(t, opts).Handler(), "/config"), 500, "show the configuration: no memory\n")
+	opts.Prober = &fake{unloaded: true}
+	expect(t, get(newServer(t, opts).Handler(), "/config"), 503, "no configuration\n")
+}

@@ -1,0 +1,82 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package web
+
+import (
+	"github.com/prober-exporter/prober_exporter/prober"
+	"github.com/prober-exporter/prober_exporter/prober/gate"
+)
+
+// finding says why a target does not pass a check: a probe and the bounded reason of
+// its last failure, never its output.
+type finding struct {
+	Kind      string `json:"kind,omitempty"`
+	Reason    string `json:"reason,omitempty"`
+	Failures  *int   `json:"failures,omitempty"`
+	Threshold int    `json:"threshold,omitempty"`
+}
+
+// What is said where there is no reason of a failed attempt.
+const (
+	notRunning     = "not running"
+	notStarted     = "not started"
+	noResult       = "no result yet"
+	belowSuccesses = "below success threshold"
+)
+
+func whyNotStarted(t *prober.TargetStatus) finding {
+	if !t.Running {
+		return finding{Reason: notRunning}
+	}
+	return whyProbe(t, gate.Startup)
+}
+
+func whyNotReady(t *prober.TargetStatus) finding {
+	if !t.Started {
+		return whyNotStarted(t)
+	}
+	return whyProbe(t, gate.Readiness)
+}
+
+// whyNotLive names the probe that a kubelet would kill for: startup comes first,
+// for liveness says nothing before it has succeeded.
+func whyNotLive(t *prober.TargetStatus) finding {
+	if p, ok := t.Probe(gate.Startup); ok && p.Result == gate.Failure {
+		return whyProbe(t, gate.Startup)
+	}
+	return whyProbe(t, gate.Liveness)
+}
+
+func whyProbe(t *prober.TargetStatus, k gate.Kind) finding {
+	p, ok := t.Probe(k)
+	if !ok {
+		// The flag and the probes of one snapshot agree, so this is only in case
+		// that a new rule of one of them is not known here.
+		return finding{Kind: k.String(), Reason: notStarted}
+	}
+	threshold := max(p.FailureThreshold, 1)
+	failures := int(min(p.ConsecutiveFailures, uint64(threshold)))
+	return finding{Kind: k.String(), Reason: reasonOf(&p), Failures: &failures, Threshold: threshold}
+}
+
+func reasonOf(p *prober.ProbeStatus) string {
+	switch {
+	case p.Reason != "":
+		return string(p.Reason)
+	case !p.Gated && p.Last == gate.Success && 0 < p.Run && p.Run < p.SuccessThreshold:
+		return belowSuccesses
+	default:
+		return noResult
+	}
+}

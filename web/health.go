@@ -1,0 +1,226 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/prober-exporter/prober_exporter/prober"
+)
+
+// check is one of the three questions that are asked of targets.
+type check struct {
+	name string // also its path
+	// passing is how many targets pass, holds whether one does.
+	passing func(prober.Summary) int
+	holds   func(*prober.TargetStatus) bool
+	// why says why a target does not.
+	why func(*prober.TargetStatus) finding
+}
+
+var (
+	started = check{
+		"started",
+		func(s prober.Summary) int { return s.Started },
+		func(t *prober.TargetStatus) bool { return t.Started },
+		whyNotStarted,
+	}
+	ready = check{
+		"ready",
+		func(s prober.Summary) int { return s.Ready },
+		func(t *prober.TargetStatus) bool { return t.Ready },
+		whyNotReady,
+	}
+	live = check{
+		"live",
+		func(s prober.Summary) int { return s.Live },
+		func(t *prober.TargetStatus) bool { return t.Live },
+		whyNotLive,
+	}
+	checks = [...]*check{&started, &ready, &live}
+)
+
+// What is said of the agent itself.
+const (
+	noConfiguration = "no configuration"
+	agentStopping   = "agent stopping"
+)
+
+// addHealth adds the health endpoints. They answer from counters and copies: no I/O,
+// no waiting, whatever state the probes are in.
+func (s *Server) addHealth(mux *http.ServeMux, prefix string) {
+	for _, c := range checks {
+		mux.HandleFunc("GET "+prefix+"/"+c.name, func(w http.ResponseWriter, r *http.Request) {
+			s.aggregate(c, r).write(w, r)
+		})
+		mux.HandleFunc("GET "+prefix+"/"+c.name+"/{target}", func(w http.ResponseWriter, r *http.Request) {
+			s.single(c, r).write(w, r)
+		})
+	}
+	mux.HandleFunc("GET "+prefix+"/-/healthy", func(w http.ResponseWriter, r *http.Request) {
+		s.agentHealthy(isVerbose(r)).write(w, r)
+	})
+	mux.HandleFunc("GET "+prefix+"/-/ready", func(w http.ResponseWriter, r *http.Request) {
+		s.agentReady().write(w, r)
+	})
+}
+
+// ownState answers a check out of the agent's own state, if that decides it. What
+// the agent lacks or does never fails a liveness check: a kubelet would kill the
+// application for it.
+func ownState(c *check, sum prober.Summary) *report {
+	var reason string
+	switch {
+	case !sum.Loaded:
+		reason = noConfiguration
+	case sum.Stopping && c == &live:
+		reason = agentStopping
+	default:
+		return nil
+	}
+	if c == &live {
+		return &report{Check: c.name, OK: true, Warnings: []warning{{"", reason}}}
+	}
+	return &report{Check: c.name, Reason: reason}
+}
+
+// aggregate answers for all targets, or for those that the query leaves. If all
+// pass and nothing is to be listed, that takes constant time.
+func (s *Server) aggregate(c *check, r *http.Request) *report {
+	sum := s.opts.Prober.Summary()
+	if rep := ownState(c, sum); rep != nil {
+		return rep
+	}
+	if c == &ready && sum.Stopping {
+		return &report{Check: c.name, Reason: agentStopping}
+	}
+	var (
+		query    = r.URL.Query()
+		verbose  = query.Has("verbose")
+		rep      = &report{Check: c.name, OK: true}
+		excluded = s.known(query["exclude"], rep)
+		named    = s.known(query["target"], rep)
+	)
+	if c.passing(sum) == sum.Targets && !verbose {
+		return rep
+	}
+	for _, t := range s.selected(query, named) {
+		if !excluded.has(t.Name) {
+			rep.add(c, &t, verbose)
+		}
+	}
+	return rep
+}
+
+// selected returns the targets that the query names, all if it names none.
+func (s *Server) selected(query url.Values, named names) []prober.TargetStatus {
+	if !query.Has("target") {
+		return s.opts.Prober.Status(prober.Brief).Statuses
+	}
+	return named.statuses
+}
+
+// names are targets that a query names, each once and in its order.
+type names struct {
+	statuses []prober.TargetStatus
+	seen     map[string]bool
+}
+
+func (n names) has(name string) bool { return n.seen[name] }
+
+// known looks up the targets of a query. A name that is none gets a warning line:
+// a target that a reload removed must not fail whoever still asks for it.
+func (s *Server) known(of []string, rep *report) names {
+	if len(of) == 0 {
+		return names{}
+	}
+	n := names{seen: make(map[string]bool, len(of))}
+	for _, name := range of {
+		if n.seen[name] {
+			continue
+		}
+		n.seen[name] = true
+		if t, ok := s.opts.Prober.Target(name, prober.Brief); ok {
+			n.statuses = append(n.statuses, t)
+		} else {
+			rep.warn(warning{display(name), "unknown target"})
+		}
+	}
+	return n
+}
+
+// single answers for one target.
+func (s *Server) single(c *check, r *http.Request) *report {
+	if rep := ownState(c, s.opts.Prober.Summary()); rep != nil {
+		return rep
+	}
+	name := r.PathValue("target")
+	t, ok := s.opts.Prober.Target(name, prober.Brief)
+	if !ok && c == &live {
+		if s.opts.Prober.Removed(name) {
+			s.warnRemoved(name)
+			return &report{Check: c.name, OK: true, Warnings: []warning{{display(name), "removed: not probed"}}}
+		}
+		// A reload may have brought it back between the two questions.
+		t, ok = s.opts.Prober.Target(name, prober.Brief)
+	}
+	if !ok {
+		return &report{Check: c.name, Reason: display(name) + " unknown target", notFound: true}
+	}
+	rep := &report{Check: c.name, OK: true}
+	rep.add(c, &t, isVerbose(r))
+	return rep
+}
+
+// warnRemoved logs, once per name, that somebody still asks for a removed target.
+func (s *Server) warnRemoved(name string) {
+	s.mu.Lock()
+	told := s.warned[name]
+	s.warned[name] = true
+	s.mu.Unlock()
+	if !told {
+		s.opts.Logger.Warn("liveness of a removed target is asked for; it is not probed and counts as live", "target", name)
+	}
+}
+
+// agentReady answers whether a configuration is loaded and the agent goes on.
+func (s *Server) agentReady() *report {
+	rep := &report{Check: "agent ready"}
+	switch sum := s.opts.Prober.Summary(); {
+	case sum.Stopping:
+		rep.Reason = agentStopping
+	case !sum.Loaded:
+		rep.Reason = noConfiguration
+	default:
+		rep.OK = true
+	}
+	return rep
+}
+
+// agentHealthy answers whether the turns of all probes come when they should.
+func (s *Server) agentHealthy(verbose bool) *report {
+	rep := &report{Check: "agent healthy", OK: true}
+	for _, probe := range s.opts.Prober.Overdue() {
+		target, kind := probe, ""
+		if i := strings.LastIndexByte(probe, '/'); i >= 0 {
+			target, kind = probe[:i], probe[i+1:]
+		}
+		rep.fail(target, finding{Kind: kind, Reason: "overdue"}, verbose)
+	}
+	return rep
+}
+
+func isVerbose(r *http.Request) bool { return r.URL.Query().Has("verbose") }

@@ -1,0 +1,194 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package web
+
+import (
+	"encoding/json"
+	"fmt"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/prober-exporter/prober_exporter/prober"
+)
+
+// maxListed is how many failing targets, and how many warnings, an answer lists.
+const maxListed = 100
+
+// report is the answer of a health endpoint, as JSON and as text.
+type report struct {
+	Check string `json:"check"`
+	OK    bool   `json:"ok"`
+	// Reason is why the check fails whatever the targets say.
+	Reason string `json:"reason,omitempty"`
+	// Targets are those that fail and, in a verbose answer, those that pass.
+	Targets []targetReport `json:"targets"`
+	// More is how many failing targets are not listed.
+	More int `json:"more,omitempty"`
+	// Warnings are about what did not decide the check.
+	Warnings []warning `json:"warnings,omitempty"`
+
+	notFound     bool
+	moreWarnings int
+}
+
+// targetReport is what a check says of one target.
+type targetReport struct {
+	Name string `json:"name"`
+	OK   bool   `json:"ok"`
+	finding
+}
+
+// warning is a line about something, or about the agent if that is empty.
+type warning struct{ about, what string }
+
+// String returns the text after the mark.
+func (w warning) String() string { return w.about + " " + w.what }
+
+// MarshalText returns the same for JSON.
+func (w warning) MarshalText() ([]byte, error) {
+	return []byte(strings.TrimPrefix(w.String(), " ")), nil
+}
+
+// add adds what the check says of a target.
+func (rep *report) add(c *check, t *prober.TargetStatus, verbose bool) {
+	switch {
+	case !c.holds(t):
+		rep.fail(t.Name, c.why(t), verbose)
+	case verbose:
+		rep.Targets = append(rep.Targets, targetReport{Name: t.Name, OK: true})
+	}
+}
+
+// fail adds a target that fails; all says that there is no limit.
+func (rep *report) fail(name string, why finding, all bool) {
+	rep.OK = false
+	if !all && len(rep.Targets) == maxListed {
+		rep.More++
+		return
+	}
+	rep.Targets = append(rep.Targets, targetReport{Name: name, finding: why})
+}
+
+// warn adds a warning, up to a number that no honest request reaches.
+func (rep *report) warn(w warning) {
+	if len(rep.Warnings) == maxListed {
+		rep.moreWarnings++
+		return
+	}
+	rep.Warnings = append(rep.Warnings, w)
+}
+
+func (rep *report) status() int {
+	switch {
+	case rep.notFound:
+		return http.StatusNotFound
+	case rep.OK:
+		return http.StatusOK
+	default:
+		return http.StatusServiceUnavailable
+	}
+}
+
+// write answers a request in the format that it accepts.
+func (rep *report) write(w http.ResponseWriter, r *http.Request) {
+	if rep.moreWarnings > 0 {
+		rep.Warnings = append(rep.Warnings, warning{"", fmt.Sprintf("… and %d more", rep.moreWarnings)})
+	}
+	if acceptsJSON(r) {
+		if rep.Targets == nil {
+			rep.Targets = []targetReport{}
+		}
+		writeJSON(w, rep.status(), rep)
+		return
+	}
+	writeText(w, rep.status(), rep.text(isVerbose(r)))
+}
+
+// text renders the report in the manner of a Kubernetes API server.
+func (rep *report) text(verbose bool) string {
+	var b strings.Builder
+	for _, w := range rep.Warnings {
+		b.WriteString("[?]" + w.String() + "\n")
+	}
+	if rep.Reason != "" {
+		b.WriteString("[-]" + rep.Reason + "\n")
+	}
+	for i := range rep.Targets {
+		rep.Targets[i].appendText(&b)
+	}
+	if rep.More > 0 {
+		fmt.Fprintf(&b, "… and %d more\n", rep.More)
+	}
+	switch {
+	case !rep.OK:
+		b.WriteString(rep.Check + " check failed\n")
+	case verbose:
+		b.WriteString(rep.Check + " check passed\n")
+	default:
+		b.WriteString("ok\n")
+	}
+	return b.String()
+}
+
+func (t *targetReport) appendText(b *strings.Builder) {
+	if t.OK {
+		b.WriteString("[+]" + t.Name + " ok\n")
+		return
+	}
+	b.WriteString("[-]" + t.Name + " failed: ")
+	if t.Kind != "" {
+		b.WriteString(t.Kind + ": ")
+	}
+	b.WriteString(t.Reason)
+	if t.Failures != nil {
+		fmt.Fprintf(b, " (%d/%d)", *t.Failures, t.Threshold)
+	}
+	b.WriteByte('\n')
+}
+
+// acceptsJSON reports whether the request names JSON among what it accepts. A
+// client that takes anything gets text, and so does a load balancer.
+func acceptsJSON(r *http.Request) bool {
+	for _, header := range r.Header.Values("Accept") {
+		for part := range strings.SplitSeq(header, ",") {
+			mediaType, params, err := mime.ParseMediaType(part)
+			if err != nil || mediaType != "application/json" {
+				continue
+			}
+			if q, err := strconv.ParseFloat(params["q"], 64); err != nil || q > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func writeText(w http.ResponseWriter, status int, body string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	w.Write([]byte(body))
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		writeText(w, http.StatusInternalServerError, fmt.Sprintf("encode the answer: %v\n", err))
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	w.Write(append(body, '\n'))
+}

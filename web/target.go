@@ -1,0 +1,207 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package web
+
+import (
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/prober"
+	"github.com/prober-exporter/prober_exporter/prober/gate"
+)
+
+// Targets is the answer to GET /api/v1/targets.
+type Targets struct {
+	// Targets are in the order of the configuration.
+	Targets []Target `json:"targets"`
+}
+
+// Error is the answer to a request of the API that is refused.
+type Error struct {
+	Error string `json:"error"`
+}
+
+// Target is all that is known of a target, and the answer to GET
+// /api/v1/targets/{target}. Times are RFC 3339 in UTC; what is not known is left out.
+type Target struct {
+	Name   string            `json:"name"`
+	Labels map[string]string `json:"labels"`
+	// Source is where instances come from.
+	Source   string   `json:"source"`
+	Instance Instance `json:"instance"`
+	// Running, Started, Ready and Live are what the health endpoints and the metrics say.
+	Running bool `json:"running"`
+	Started bool `json:"started"`
+	Ready   bool `json:"ready"`
+	Live    bool `json:"live"`
+	// Restarts counts the instances after the first.
+	Restarts uint64 `json:"restarts"`
+	// StartupDuration is how long the instance took from its start until started.
+	StartupDuration *float64 `json:"startup_duration_seconds,omitempty"`
+	// Probes are those that are configured: startup, readiness, liveness.
+	Probes []Probe `json:"probes"`
+}
+
+// Instance is one life of a target.
+type Instance struct {
+	ID string `json:"id"`
+	// Phase is unknown, waiting, running or terminated.
+	Phase     string    `json:"phase"`
+	StartedAt time.Time `json:"started_at,omitzero"`
+	// Final says that nothing comes after it, Deleting that it has been asked to go.
+	Final    bool `json:"final"`
+	Deleting bool `json:"deleting"`
+}
+
+// Probe is one kind of probe of a target: its configuration and its state.
+type Probe struct {
+	// Kind is startup, readiness or liveness, Action exec, httpGet, tcpSocket or grpc.
+	Kind   string `json:"kind"`
+	Action string `json:"action"`
+
+	InitialDelay     float64 `json:"initial_delay_seconds"`
+	Timeout          float64 `json:"timeout_seconds"`
+	Period           float64 `json:"period_seconds"`
+	SuccessThreshold int     `json:"success_threshold"`
+	FailureThreshold int     `json:"failure_threshold"`
+
+	// Result is what the probe says after thresholds: Success, Failure or UNKNOWN.
+	Result string `json:"result"`
+	// Last is the last outcome, Run how many in a row were equal to it, as the
+	// thresholds count.
+	Last string `json:"last"`
+	Run  int    `json:"run"`
+	// ConsecutiveFailures counts the failed attempts since the last success of this
+	// instance; Reason is why the last of them failed.
+	ConsecutiveFailures uint64 `json:"consecutive_failures"`
+	Reason              string `json:"reason,omitempty"`
+	// Held: on hold until a new instance. Gated: waits for its initial delay, for the
+	// startup probe, or for an instance.
+	Held  bool `json:"held"`
+	Gated bool `json:"gated"`
+
+	// Counts are of all attempts since the target was configured.
+	Counts      Counts    `json:"counts"`
+	Transitions uint64    `json:"transitions"`
+	LastRun     time.Time `json:"last_run,omitzero"`
+	NextTurn    time.Time `json:"next_turn,omitzero"`
+
+	// Attempts are the last attempts, LastFailures the last that did not succeed;
+	// both oldest first.
+	Attempts     []Attempt `json:"attempts"`
+	LastFailures []Attempt `json:"last_failures"`
+}
+
+// Counts are how the attempts of a probe ended.
+type Counts struct {
+	Successful uint64 `json:"successful"`
+	Failed     uint64 `json:"failed"`
+	Unknown    uint64 `json:"unknown"`
+	// Reasons counts the failed and unknown ones by reason.
+	Reasons map[string]uint64 `json:"reasons"`
+}
+
+// Attempt is one attempt of the past.
+type Attempt struct {
+	Start    time.Time `json:"start"`
+	Duration float64   `json:"duration_seconds"`
+	// Outcome is successful, failed or unknown.
+	Outcome string `json:"outcome"`
+	Warning bool   `json:"warning,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+	Output  string `json:"output,omitempty"`
+}
+
+func newTarget(t *prober.TargetStatus) Target {
+	out := Target{
+		Name:     t.Name,
+		Labels:   make(map[string]string, len(t.Labels)),
+		Source:   t.Source,
+		Instance: newInstance(t.Instance),
+		Running:  t.Running,
+		Started:  t.Started,
+		Ready:    t.Ready,
+		Live:     t.Live,
+		Restarts: t.Restarts,
+		Probes:   make([]Probe, len(t.Probes)),
+	}
+	for _, l := range t.Labels {
+		out.Labels[l.Name] = l.Value
+	}
+	if t.StartupDuration >= 0 {
+		out.StartupDuration = new(t.StartupDuration.Seconds())
+	}
+	for i := range t.Probes {
+		out.Probes[i] = newProbe(&t.Probes[i])
+	}
+	return out
+}
+
+func newInstance(i gate.Instance) Instance {
+	return Instance{
+		ID:        i.ID,
+		Phase:     i.Phase.String(),
+		StartedAt: i.StartedAt.UTC(),
+		Final:     i.Final,
+		Deleting:  i.Deleting,
+	}
+}
+
+func newProbe(p *prober.ProbeStatus) Probe {
+	out := Probe{
+		Kind:                p.Kind.String(),
+		Action:              p.Action,
+		InitialDelay:        p.InitialDelay.Seconds(),
+		Timeout:             p.Timeout.Seconds(),
+		Period:              p.Period.Seconds(),
+		SuccessThreshold:    p.SuccessThreshold,
+		FailureThreshold:    p.FailureThreshold,
+		Result:              p.Result.String(),
+		Last:                p.Last.String(),
+		Run:                 p.Run,
+		ConsecutiveFailures: p.ConsecutiveFailures,
+		Reason:              string(p.Reason),
+		Held:                p.Held,
+		Gated:               p.Gated,
+		Counts: Counts{
+			Successful: p.Successful,
+			Failed:     p.Failed,
+			Unknown:    p.Unknown,
+			Reasons:    make(map[string]uint64, len(p.Failures)),
+		},
+		Transitions:  p.Transitions,
+		LastRun:      p.LastRun.UTC(),
+		NextTurn:     p.NextTurn.UTC(),
+		Attempts:     newAttempts(p.Attempts),
+		LastFailures: newAttempts(p.LastFailures),
+	}
+	for _, f := range p.Failures {
+		out.Counts.Reasons[string(f.Reason)] = f.Count
+	}
+	return out
+}
+
+func newAttempts(attempts []prober.Attempt) []Attempt {
+	out := make([]Attempt, len(attempts))
+	for i, a := range attempts {
+		out[i] = Attempt{
+			Start:    a.Start.UTC(),
+			Duration: a.Duration.Seconds(),
+			Outcome:  a.Outcome.String(),
+			Warning:  a.Warning,
+			Reason:   string(a.Reason),
+			Output:   a.Output,
+		}
+	}
+	return out
+}

@@ -1,0 +1,220 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+// Package web answers HTTP: whether targets are started, ready and live, what is
+// known of them, and the exporter's own pages.
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/prober"
+)
+
+// Prober is whom the handlers ask and tell; a prober.Manager is one. Its methods
+// are safe for concurrent use. Those that say something wait for no attempt and no
+// reload: the health endpoints are made of them.
+type Prober interface {
+	// Summary returns the state of all targets in constant time.
+	Summary() prober.Summary
+	// Status returns a copy of the truth at one moment.
+	Status(prober.Detail) prober.Status
+	// Target returns the status of one target, false if there is none of that name.
+	Target(name string, d prober.Detail) (prober.TargetStatus, bool)
+	// Removed says that this process had the target and a reload removed it.
+	Removed(name string) bool
+	// Overdue names the probes, as target/kind, whose turn is overdue.
+	Overdue() []string
+	// Probe makes each probe of a target take a turn now, false if there is no such
+	// target.
+	Probe(name string) bool
+	// NewInstance declares that a target has been restarted, false if there is no
+	// such target.
+	NewInstance(name string) bool
+}
+
+// Options are what the handlers are made of. All functions, Prober, Metrics and
+// TelemetryPath are required.
+type Options struct {
+	Prober Prober
+	Logger *slog.Logger // nil: nothing is logged
+
+	// Metrics answers a scrape, at TelemetryPath under the prefix.
+	Metrics       http.Handler
+	TelemetryPath string
+	// Config returns the running configuration as YAML, without its secrets. It is
+	// asked only while a configuration is loaded.
+	Config func() ([]byte, error)
+	// Reload loads the configuration again; its error is shown to whoever asked.
+	Reload func(context.Context) error
+
+	// ExternalURL is where a browser finds the exporter; nil if that is not known.
+	ExternalURL *url.URL
+	// RoutePrefix is put before all paths but the health endpoints', which are at
+	// the root as well. Empty means the path of ExternalURL.
+	RoutePrefix string
+
+	EnableLifecycle, EnablePprof bool
+}
+
+// writeTimeout is how long a response may take: a client that does not read does
+// not keep a connection and what is written to it for ever.
+const writeTimeout = 30 * time.Second
+
+// maxBody is how much of a request's body is accepted; no endpoint needs one.
+const maxBody = 4 << 10
+
+// cleanPath matches a path that can be part of a ServeMux pattern as it is.
+var cleanPath = regexp.MustCompile(`^(/[-._~a-zA-Z0-9]+)+$`)
+
+// Server makes the handlers of all listeners.
+type Server struct {
+	opts   Options
+	prefix string // empty, or a path without a slash at its end
+	page   http.Handler
+	csrf   *http.CrossOriginProtection
+
+	mu     sync.Mutex
+	warned map[string]bool // removed targets that the log has told of
+}
+
+// New returns a server, or says which path cannot be served.
+func New(opts Options) (*Server, error) {
+	s := &Server{opts: opts, csrf: http.NewCrossOriginProtection(), warned: map[string]bool{}}
+	if s.opts.Logger == nil {
+		s.opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	prefix := opts.RoutePrefix
+	if external := opts.ExternalURL; external != nil {
+		if prefix == "" {
+			prefix = external.Path
+		}
+		if err := s.trust(external); err != nil {
+			return nil, fmt.Errorf("external URL %q: %w", external, err)
+		}
+	}
+	if prefix = strings.Trim(prefix, "/"); prefix != "" {
+		s.prefix = "/" + prefix
+		if err := free(s.prefix); err != nil {
+			return nil, fmt.Errorf("route prefix %q: %w", s.prefix, err)
+		}
+	}
+	if err := free(opts.TelemetryPath, "api", "config", "debug"); err != nil {
+		return nil, fmt.Errorf("telemetry path %q: %w", opts.TelemetryPath, err)
+	}
+	var err error
+	s.page, err = s.landingPage()
+	return s, err
+}
+
+// trust lets pages at the external URL use the lifecycle API: a proxy may put its
+// own name in place of the one that the browser asked.
+func (s *Server) trust(external *url.URL) error {
+	if external.Host == "" {
+		return nil
+	}
+	origin := url.URL{Scheme: external.Scheme, Host: external.Host}
+	return s.csrf.AddTrustedOrigin(origin.String())
+}
+
+// free says why a path cannot be served, nil if it can: it is clean and does not
+// begin like a health endpoint or with one of the other names.
+func free(p string, taken ...string) error {
+	if !cleanPath.MatchString(p) || path.Clean(p) != p {
+		return errors.New("must be a path of letters, digits and -._~ that begins with /")
+	}
+	first, _, _ := strings.Cut(p[1:], "/")
+	taken = append(taken, "-")
+	for _, c := range checks {
+		taken = append(taken, c.name)
+	}
+	if slices.Contains(taken, first) {
+		return fmt.Errorf("/%s is taken", first)
+	}
+	return nil
+}
+
+// HealthHandler answers only the health endpoints.
+func (s *Server) HealthHandler() http.Handler {
+	mux := http.NewServeMux()
+	s.addHealth(mux, "")
+	return guard(mux)
+}
+
+// Handler answers everything: the health endpoints at the root and under the
+// prefix, all else under the prefix.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	s.addHealth(mux, "")
+	if s.prefix != "" {
+		s.addHealth(mux, s.prefix)
+		mux.Handle("GET /{$}", http.RedirectHandler(s.prefix+"/", http.StatusFound))
+	}
+	s.addAPI(mux, s.prefix)
+	return guard(mux)
+}
+
+// guard is around every handler. It bounds how long a response takes and how large
+// a request is, and keeps caches and sniffing browsers away.
+func guard(h http.Handler) http.Handler {
+	h = http.MaxBytesHandler(h, maxBody)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		writeWithin(w, writeTimeout)
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		h.ServeHTTP(w, r)
+	})
+}
+
+// writeWithin gives the response so long from now, or for ever if d is 0.
+func writeWithin(w http.ResponseWriter, d time.Duration) {
+	var deadline time.Time
+	if d > 0 {
+		deadline = time.Now().Add(d)
+	}
+	// A writer without deadlines is none of net/http's: nothing to bound.
+	_ = http.NewResponseController(w).SetWriteDeadline(deadline)
+}
+
+// display returns a name of a request as it may be shown: as it is if a target
+// could be called so, else quoted, and never longer than a target's name may be.
+func display(name string) string {
+	const most = 63
+	cut := name
+	if len(cut) > most {
+		cut = cut[:most] + "…"
+	}
+	for i := range len(name) {
+		c := name[i]
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_', c == '.':
+		default:
+			return fmt.Sprintf("%+q", cut)
+		}
+	}
+	if name == "" {
+		return `""`
+	}
+	return cut
+}
