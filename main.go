@@ -35,6 +35,8 @@ import (
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 	"github.com/prometheus/exporter-toolkit/web/kingpinflag"
 	sloggokit "github.com/tjhop/slog-gokit"
+
+	"github.com/prober-exporter/prober_exporter/prober"
 )
 
 // The exit codes.
@@ -155,8 +157,8 @@ func (o *options) check(externalURL string) error {
 		return fmt.Errorf("--shutdown.delay must not be negative, is %v", o.shutdownDelay)
 	case o.maxRequests < 1:
 		return fmt.Errorf("--web.max-requests must be at least 1, is %d", o.maxRequests)
-	case o.maxInFlight < 0:
-		return fmt.Errorf("--probe.max-in-flight must not be negative, is %d", o.maxInFlight)
+	case o.maxInFlight < 0 || o.maxInFlight > prober.HighestInFlight:
+		return fmt.Errorf("--probe.max-in-flight must be between 0 and %d, is %d", prober.HighestInFlight, o.maxInFlight)
 	}
 	if externalURL == "" {
 		return nil

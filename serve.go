@@ -42,6 +42,10 @@ import (
 // have closed.
 const drainTime = time.Second
 
+// fewFiles is the limit of open files below which a crowd of clients, or of targets
+// that hang, is felt.
+const fewFiles = 256
+
 // serve runs the agent until ctx is done or a signal ends it. It returns an error
 // if it could not begin, or if a listener broke.
 func serve(ctx context.Context, o *options, log *slog.Logger) error {
@@ -49,6 +53,9 @@ func serve(ctx context.Context, o *options, log *slog.Logger) error {
 	signal.Notify(signals, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGINT)
 	defer signal.Stop(signals)
 
+	if files := prober.OpenFiles(); files < fewFiles {
+		log.Warn("the limit of open files is low: attempts wait for each other, and clients for their turn", "limit", files)
+	}
 	manager := prober.New(prober.Options{Logger: log, MaxInFlight: o.maxInFlight})
 	defer manager.Close()
 	l := &loader{file: o.configFile, log: log, manager: manager}

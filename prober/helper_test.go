@@ -64,7 +64,7 @@ func newWorld(t *testing.T) *world {
 			return a
 		},
 	}))
-	w.m = New(Options{Logger: logger, MaxInFlight: 10000})
+	w.m = New(Options{Logger: logger, MaxInFlight: HighestInFlight})
 	w.m.newAction = w.newAction
 	return w
 }

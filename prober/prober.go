@@ -37,12 +37,16 @@ var ErrStopping = errors.New("the agent is stopping")
 // unknownOpenFiles stands for a limit of open files that cannot be read.
 const unknownOpenFiles = 4096
 
+// HighestInFlight is the highest Options.MaxInFlight: an exec attempt occupies a
+// thread while its command runs, and the Go runtime ends a process at 10,000.
+const HighestInFlight = 8000
+
 // defaultMaxInFlight returns how many attempts the limit of open files allows for:
 // an attempt opens a few (a socket, the pipes of a child), and some are kept back
 // for listeners, scrapes and files.
 func defaultMaxInFlight() int {
 	const kept, each = 48, 4
-	return max(1, (OpenFiles()-kept)/each)
+	return min(max(1, (OpenFiles()-kept)/each), HighestInFlight)
 }
 
 // Options are what a Manager needs to know. The zero value works.
@@ -50,7 +54,7 @@ type Options struct {
 	// Logger is told of changes, not of attempts; nil discards.
 	Logger *slog.Logger
 	// MaxInFlight bounds how many attempts run at a time; 0 takes a bound from the
-	// limit of open files.
+	// limit of open files. HighestInFlight at most.
 	MaxInFlight int
 }
 
@@ -94,7 +98,7 @@ func New(opts Options) *Manager {
 	m := &Manager{
 		log:       opts.Logger,
 		newAction: action.New,
-		slots:     make(chan struct{}, opts.MaxInFlight),
+		slots:     make(chan struct{}, min(opts.MaxInFlight, HighestInFlight)),
 		epoch:     time.Now(),
 		removed:   map[string]bool{},
 	}

@@ -25,15 +25,15 @@ import (
 	"github.com/prober-exporter/prober_exporter/config"
 )
 
-// outputGrace is how long output is awaited once the command has ended and its
-// group has been killed. Only a process that has left the group can still hold the
-// pipe open then, and no attempt waits for such a one.
-const outputGrace = 100 * time.Millisecond
+// outputGrace is how long output is awaited, twice at most, once the command has
+// ended and its group has been killed. Only a process that has left the group can
+// still hold the pipe open then, and no attempt waits for such a one.
+const outputGrace = 50 * time.Millisecond
 
 // newExec returns the action that runs a command: no shell, the agent's working
 // directory and environment plus the target's variables, no input. An attempt costs
-// a process, two file descriptors and, where the kernel is asked to wait, an OS
-// thread for as long as it runs.
+// two file descriptors (the output, the pidfd) and an OS thread that waits in the
+// kernel for as long as the command runs; a few descriptors more while it starts.
 //
 // Argv and environment are made anew for each attempt: that is cheap beside a fork,
 // and tens of thousands of probes at rest then hold none of it.
@@ -58,29 +58,13 @@ func runCommand(ctx context.Context, t *config.Target, p *config.Probe) (Outcome
 	if err != nil {
 		return notStarted(p.Exec, err)
 	}
-	stdin, err := os.Open(os.DevNull)
-	if err != nil {
-		return notStarted(p.Exec, err)
-	}
-	defer stdin.Close()
-	r, w, err := os.Pipe()
-	if err != nil {
-		return notStarted(p.Exec, err)
-	}
-	defer r.Close()
-
 	timer := time.NewTimer(p.Timeout)
 	defer timer.Stop()
-	child, err := startChild(path, argv, &os.ProcAttr{
-		Env: env,
-		// One pipe for both keeps what is written in the order it was written.
-		Files: []*os.File{stdin, w, w},
-	})
-	// The child has its own copy; with ours open the pipe would never end.
-	w.Close()
+	child, r, err := startPiped(path, argv, env)
 	if err != nil {
 		return notStarted(p.Exec, err)
 	}
+	defer shut(r)
 
 	read := make(chan string, 1)
 	go func() { read <- readOutput(r) }()
@@ -105,11 +89,13 @@ func runCommand(ctx context.Context, t *config.Target, p *config.Probe) (Outcome
 	}
 
 	// Everything in the group is dead: what is in the pipe is read to its end, which
-	// comes at once, unless a process that has left the group holds it open. Closing
-	// our side ends a read on every system; a deadline does not.
-	closer := time.AfterFunc(outputGrace, func() { r.Close() })
+	// comes at once, unless a process that has left the group holds it open.
+	if r.SetReadDeadline(time.Now().Add(outputGrace)) != nil {
+		// Pipes of Windows have no deadlines; a close ends a read there.
+		closer := time.AfterFunc(outputGrace, func() { shut(r) })
+		defer closer.Stop()
+	}
 	output := <-read
-	closer.Stop()
 
 	switch {
 	case ctx.Err() != nil:
@@ -123,6 +109,32 @@ func runCommand(ctx context.Context, t *config.Target, p *config.Probe) (Outcome
 	}
 	return exitOutcome(end.state, output), nil
 }
+
+// startPiped starts a command without input and returns where its output comes. One
+// pipe for stdout and stderr keeps what is written in the order it was written.
+func startPiped(path string, argv, env []string) (child *os.Process, output *os.File, err error) {
+	stdin, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer shut(stdin)
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	// The child has its own copy; with ours open the pipe would never end.
+	defer shut(w)
+	child, err = startChild(path, argv, &os.ProcAttr{Env: env, Files: []*os.File{stdin, w, w}})
+	if err != nil {
+		shut(r)
+		return nil, nil, err
+	}
+	return child, r, nil
+}
+
+// shut closes a file through which nothing of ours was written, so that there is no
+// error to heed.
+func shut(f *os.File) { _ = f.Close() }
 
 func exitOutcome(state *os.ProcessState, output string) Outcome {
 	switch {
@@ -138,13 +150,22 @@ func exitOutcome(state *os.ProcessState, output string) Outcome {
 	return Outcome{Reason: Signal, Output: output}
 }
 
-// readOutput reads r to its end, so that the writer never stalls, and returns the
-// first 10 KiB. It holds no more memory than the output needs.
-func readOutput(r io.Reader) string {
+// readOutput reads r to its end or its deadline, so that the writer never stalls, and
+// returns the first 10 KiB. It holds no more memory than the output needs.
+func readOutput(r *os.File) string {
 	kept, err := io.ReadAll(io.LimitReader(r, maxOutput))
-	if err == nil {
-		// An error here means what it means there: our side was closed, that is all.
+	switch {
+	case err == nil:
+		// An error here means what it means there: no more is wanted.
 		_, _ = io.Copy(io.Discard, r)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		// A deadline that has passed ends a read even if there is something to read, and
+		// on a busy machine it may have passed before the first read of all. So look
+		// again: what the command has written is there.
+		if r.SetReadDeadline(time.Now().Add(outputGrace)) == nil {
+			rest, _ := io.ReadAll(io.LimitReader(r, int64(maxOutput-len(kept))))
+			kept = append(kept, rest...)
+		}
 	}
 	return string(kept)
 }

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -56,7 +57,6 @@ func TestReapOrphansAsPID1(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("%v, and it says:\n%s", err, out.String())
 	}
-	t.Log(out.String())
 }
 
 // beInit is an agent as PID 1.
@@ -175,6 +175,39 @@ func TestReapSparesChildBeingStarted(t *testing.T) {
 	if end, err := waitChild(p); err != nil || end.ExitCode() != 3 {
 		t.Errorf("got %v, error %v; want exit status 3", end, err)
 	}
+}
+
+// One of our own dead hides an orphan from the search; when it has been reaped, the
+// next search is set off, though no other child dies.
+func TestReapOrphansBehindOwnChild(t *testing.T) {
+	// The kernel shows the children of a thread in the order of their birth.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	own, err := startChild("/bin/sh", []string{"sh", "-c", "exit 3"}, &os.ProcAttr{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign, err := os.StartProcess("/bin/true", []string{"true"}, &os.ProcAttr{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer foreign.Release()
+	eventually(t, "both are dead", func() bool { return state(own.Pid) == 'Z' && state(foreign.Pid) == 'Z' })
+
+	ctx, stop := context.WithCancel(t.Context())
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		ReapOrphans(ctx)
+	}()
+	// Time for the first search: it must find nothing that it may reap.
+	time.Sleep(20 * time.Millisecond)
+	if end, err := waitChild(own); err != nil || end.ExitCode() != 3 {
+		t.Errorf("got %v, error %v; want exit status 3", end, err)
+	}
+	eventually(t, "the other one is reaped", noChildren)
+	stop()
+	<-stopped
 }
 
 // ReapOrphans reaps what is there when it begins, and returns when told to.

@@ -1,0 +1,94 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package config
+
+import (
+	"errors"
+	"io/fs"
+	"math"
+	"os/exec"
+	"path/filepath"
+	"time"
+)
+
+// LookCommand returns the path of the executable that file names. A name with a
+// slash is used as it is; another is searched for in pathEnv, which has the form of
+// PATH. One that would come from a relative directory of pathEnv is an error: what
+// is executed must not depend on where the agent was started.
+func LookCommand(file, pathEnv string) (string, error) {
+	if file == "" {
+		return "", &exec.Error{Name: file, Err: exec.ErrNotFound}
+	}
+	if filepath.Base(file) != file {
+		return exec.LookPath(file)
+	}
+	for _, dir := range filepath.SplitList(pathEnv) {
+		// With a directory in front, LookPath only checks that one file: what is
+		// executable, and what extensions it may have, is the system's business.
+		path, err := exec.LookPath(filepath.Join(dir, file))
+		switch {
+		case err != nil && !errors.Is(err, exec.ErrDot):
+		case !filepath.IsAbs(dir):
+			return "", &exec.Error{Name: file, Err: exec.ErrDot}
+		default:
+			return path, nil
+		}
+	}
+	return "", &exec.Error{Name: file, Err: exec.ErrNotFound}
+}
+
+// command is what LookCommand depends on.
+type command struct{ file, pathEnv string }
+
+// noticeCommand warns of a command that is not there. It may come later, so it is no
+// error. The name is that of the file: expanded, it might hold a secret.
+func (d *decoder) noticeCommand(v value, e *Exec, t *Target) {
+	_, values := t.expandedEnv()
+	path, ok := values["PATH"]
+	if !ok {
+		path, _ = d.lookupEnv("PATH")
+	}
+	c := command{t.Command(e)[0], path}
+	err, known := d.commands[c]
+	if !known {
+		_, err = LookCommand(c.file, c.pathEnv)
+		d.commands[c] = err
+	}
+	if err == nil {
+		return
+	}
+	// The reason without the path, for the same reason.
+	if execErr, ok := errors.AsType[*exec.Error](err); ok {
+		err = execErr.Err
+	}
+	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
+		err = pathErr.Err
+	}
+	d.noticef(Warn, v.line, v.path, "the command %s cannot be executed now: %v", quote(e.Command[0]), err)
+}
+
+// noticeRestarts warns of a target that could be killed at each restart but for the
+// first: its restarts are not seen, so nothing protects its later boots.
+func (d *decoder) noticeRestarts(v value, t *Target) {
+	live := t.LivenessProbe
+	if live == nil || t.Instance.Source != SourceStatic || t.StartupProbe == nil && live.InitialDelay == 0 {
+		return
+	}
+	most := time.Duration(math.MaxInt64)
+	if live.Period <= most/time.Duration(live.FailureThreshold) {
+		most = live.Period * time.Duration(live.FailureThreshold)
+	}
+	d.noticef(Warn, v.line, v.path, "restarts are not seen (instance.source: %s), so startupProbe and initialDelaySeconds protect the first boot only: "+
+		"a later one that takes longer than %s s (failureThreshold × periodSeconds) will be killed again", t.Instance.Source, formatSeconds(most))
+}

@@ -1,0 +1,280 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+const required = "required value"
+
+// decoder walks the tree of a file. It goes on after a mistake, so that one run
+// finds them all; what it returns then is never used.
+type decoder struct {
+	findings
+
+	lookupEnv func(string) (string, bool)
+	commands  map[command]error // which commands were looked up already
+}
+
+// value is a node of the tree and where it is. The node is nil if the file does not
+// have it; the line is then that of what it is missing from.
+type value struct {
+	node *yaml.Node
+	line int
+	path string
+}
+
+// set says whether the file has the value: null means unset, as in Kubernetes.
+func (v value) set() bool { return v.node != nil && !isNull(v.node) }
+
+func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
+
+func (d *decoder) wrong(v value, format string, args ...any) {
+	d.errorf(v.line, v.path, format, args...)
+}
+
+// The types of values, as messages call them.
+const (
+	aMapping = "a mapping"
+	aList    = "a list"
+	aString  = "a string"
+	aNumber  = "a number"
+	aBoolean = "a boolean"
+	aNull    = "null"
+	aTagged  = "a value with a tag of its own"
+)
+
+// typeName says what a node is, and nothing of what it says.
+func typeName(n *yaml.Node) string {
+	tag := n.ShortTag()
+	switch {
+	case n.Kind == yaml.MappingNode && tag == "!!map":
+		return aMapping
+	case n.Kind == yaml.SequenceNode && tag == "!!seq":
+		return aList
+	case n.Kind != yaml.ScalarNode:
+		return aTagged
+	}
+	switch tag {
+	case "!!str":
+		return aString
+	case "!!int", "!!float":
+		return aNumber
+	case "!!bool":
+		return aBoolean
+	case "!!null":
+		return aNull
+	case "!!timestamp", "!!merge":
+		// Kubernetes takes a plain 2006-01-02 for a string, and << is one where it
+		// is not a key.
+		if n.Style&yaml.TaggedStyle == 0 {
+			return aString
+		}
+	}
+	return aTagged
+}
+
+// entry is a key of a mapping with its value.
+type entry struct {
+	key  string
+	line int
+	node *yaml.Node
+}
+
+func (e entry) value(parent value) value {
+	return value{node: e.node, line: e.node.Line, path: join(parent.path, e.key)}
+}
+
+// join adds a key to a path. Only a plain key is repeated as it is: anything else
+// may be a value that lost its quotes.
+func join(path, key string) string {
+	switch {
+	case key == "" || len(key) > 63 || !only(key, alphanumeric+"-_/.<"):
+		key = "?"
+	case strings.ContainsAny(key, "/."):
+		key = strconv.Quote(key)
+	}
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+func deref(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.AliasNode {
+		return n.Alias
+	}
+	return n
+}
+
+// entries returns the entries of a mapping in order, those that << merges after its
+// own. What a mapping says itself wins over what it merges, the earlier merge over
+// the later.
+func (d *decoder) entries(v value) []entry {
+	var entries []entry
+	var merges []*yaml.Node
+	lines := make(map[string]int, len(v.node.Content)/2)
+	for i := 0; i+1 < len(v.node.Content); i += 2 {
+		key, content := deref(v.node.Content[i]), deref(v.node.Content[i+1])
+		line := v.node.Content[i].Line
+		if key.Kind != yaml.ScalarNode {
+			d.errorf(line, v.path, "a key must be a string, is %s", typeName(key))
+			continue
+		}
+		if first, ok := lines[key.Value]; ok {
+			d.errorf(line, join(v.path, key.Value), "duplicate key, first on line %d", first)
+			continue
+		}
+		lines[key.Value] = line
+		if key.ShortTag() == "!!merge" {
+			merges = append(merges, content)
+			continue
+		}
+		entries = append(entries, entry{key: key.Value, line: line, node: content})
+	}
+	for _, m := range merges {
+		for _, e := range d.merged(m, v.path) {
+			if _, ok := lines[e.key]; !ok {
+				lines[e.key] = e.line
+				entries = append(entries, e)
+			}
+		}
+	}
+	return entries
+}
+
+// merged returns the entries of what << merges into the mapping at path.
+func (d *decoder) merged(n *yaml.Node, path string) []entry {
+	sources := []*yaml.Node{n}
+	if n.Kind == yaml.SequenceNode {
+		sources = n.Content
+	}
+	var entries []entry
+	for _, source := range sources {
+		source = deref(source)
+		if source.Kind != yaml.MappingNode {
+			d.errorf(source.Line, path, "<< must merge a mapping or a list of mappings, not %s", typeName(source))
+			continue
+		}
+		entries = append(entries, d.entries(value{node: source, line: source.Line, path: path})...)
+	}
+	return entries
+}
+
+// object is a mapping with known keys.
+type object struct {
+	value
+	entries []entry
+}
+
+// get returns the value of a key, or one that is not set.
+func (o object) get(key string) value {
+	for _, e := range o.entries {
+		if e.key == key {
+			return e.value(o.value)
+		}
+	}
+	return value{line: o.line, path: join(o.path, key)}
+}
+
+// object returns v as a mapping that has no other keys than these.
+func (d *decoder) object(v value, keys ...string) (object, bool) {
+	if !d.is(v, aMapping) {
+		return object{}, false
+	}
+	o := object{value: v, entries: d.entries(v)}
+	for _, e := range o.entries {
+		if slices.Contains(keys, e.key) {
+			continue
+		}
+		hint := ""
+		if near := nearest(e.key, keys); near != "" {
+			hint = ": did you mean " + near + "?"
+		}
+		d.errorf(e.line, join(v.path, e.key), "unknown key%s", hint)
+	}
+	return o, true
+}
+
+// pair returns v as a mapping of a name and a secret value. What is no known key
+// there may be a piece of a value without quotes, so it is not repeated.
+func (d *decoder) pair(v value, keys ...string) (object, bool) {
+	if !d.is(v, aMapping) {
+		return object{}, false
+	}
+	o := object{value: v, entries: d.entries(v)}
+	for _, e := range o.entries {
+		if !slices.Contains(keys, e.key) {
+			d.errorf(e.line, v.path, "unknown key: the keys are %s", strings.Join(keys, ", "))
+		}
+	}
+	return o, true
+}
+
+// is says whether a value is of a type, and reports if not.
+func (d *decoder) is(v value, want string) bool {
+	got := typeName(v.node)
+	switch {
+	case got == want:
+		return true
+	case want == aString && (got == aNumber || got == aBoolean):
+		d.wrong(v, "must be a string, is %s: quote it", got)
+	default:
+		d.wrong(v, "must be %s, is %s", want, got)
+	}
+	return false
+}
+
+// list returns the items of a list; one that is not set has none.
+func (d *decoder) list(v value) []value {
+	if !v.set() || !d.is(v, aList) {
+		return nil
+	}
+	items := make([]value, len(v.node.Content))
+	for i, n := range v.node.Content {
+		n = deref(n)
+		items[i] = value{node: n, line: n.Line, path: fmt.Sprintf("%s[%d]", v.path, i)}
+	}
+	return items
+}
+
+// str returns a string, empty if it is not set.
+func (d *decoder) str(v value) (string, bool) {
+	if !v.set() {
+		return "", true
+	}
+	if !d.is(v, aString) {
+		return "", false
+	}
+	return v.node.Value, true
+}
+
+// enum returns one of the allowed strings, empty if it is not set.
+func (d *decoder) enum(v value, allowed ...string) string {
+	s, ok := d.str(v)
+	if ok && v.set() && !slices.Contains(allowed, s) {
+		quoted := make([]string, len(allowed))
+		for i := range allowed {
+			quoted[i] = strconv.Quote(allowed[i])
+		}
+		d.wrong(v, "supported values: %s, is %s", strings.Join(quoted, ", "), quote(s))
+	}
+	return s
+}

@@ -1,0 +1,87 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// maxFile is the size beyond which a file is refused. Ten thousand targets need a
+// tenth of it, and a wrong path (a log, a device) must not fill the memory.
+const maxFile = 16 << 20
+
+// Read returns the whole content of the file. A directory, a file that cannot be
+// read and one beyond 16 MiB are errors, never a part of it.
+func Read(path string) ([]byte, error) {
+	data, err := read(path)
+	if err != nil {
+		// The path is said already.
+		if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
+			err = pathErr.Err
+		}
+		return nil, fmt.Errorf("read config %q: %w", path, err)
+	}
+	return data, nil
+}
+
+func read(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	// The size that stat tells is not asked: it is 0 for devices, and a file grows.
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxFile {
+		return nil, errors.New("larger than 16 MiB")
+	}
+	return data, nil
+}
+
+// LoadFile reads the file and loads it with the environment of this process.
+func LoadFile(path string) (*Config, []Notice, error) {
+	data, err := Read(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	return Load(path, data, os.LookupEnv)
+}
+
+// Load decodes, defaults and validates the content of a file. Either the whole file
+// is valid and the configuration complete, or there is none and the error, of type
+// Errors, has every mistake of the file. Notices come with both. name is how
+// messages call the file; lookupEnv is what ${NAME} is replaced from.
+func Load(name string, data []byte, lookupEnv func(string) (string, bool)) (*Config, []Notice, error) {
+	d := &decoder{
+		findings:  findings{file: name},
+		lookupEnv: lookupEnv,
+		commands:  map[command]error{},
+	}
+	var cfg *Config
+	if root := d.parse(data); root != nil {
+		cfg = d.config(root)
+	}
+	errs, notices := d.sorted()
+	if d.failed() {
+		return nil, notices, errs
+	}
+	return cfg, notices, nil
+}

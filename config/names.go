@@ -1,0 +1,105 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package config
+
+import (
+	"net/netip"
+	"strings"
+	"unicode"
+)
+
+const (
+	digits       = "0123456789"
+	lower        = "abcdefghijklmnopqrstuvwxyz"
+	letters      = lower + "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	alphanumeric = letters + digits
+)
+
+// reservedLabels are set by the exporter or by Prometheus, or have a meaning to it.
+var reservedLabels = map[string]bool{
+	"target": true, "probe_type": true, "result": true, "reason": true, "source": true,
+	"instance_id": true, "instance": true, "job": true, "le": true, "quantile": true,
+}
+
+// only says whether s consists of these characters. An empty one does.
+func only(s, chars string) bool { return strings.Trim(s, chars) == "" }
+
+func validTargetName(s string) bool {
+	return s != "" && len(s) <= 63 && only(s[:1], alphanumeric) && only(s, alphanumeric+"-_.")
+}
+
+// portNameProblem returns what the API server says of a port name, nothing if it is valid.
+func portNameProblem(s string) string {
+	switch {
+	case len(s) > 15:
+		return "must be no more than 15 characters"
+	case !only(s, lower+digits+"-"):
+		return "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)"
+	case !strings.ContainsAny(s, lower):
+		return "must contain at least one letter (a-z)"
+	case strings.Contains(s, "--"):
+		return "must not contain consecutive hyphens"
+	case strings.HasPrefix(s, "-"), strings.HasSuffix(s, "-"):
+		return "must not begin or end with a hyphen"
+	}
+	return ""
+}
+
+func validEnvName(s string) bool {
+	return s != "" && strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' || r == '=' }) < 0
+}
+
+func labelNameProblem(s string) string {
+	switch {
+	case !validVariable(s):
+		return "a label name must match [a-zA-Z_][a-zA-Z0-9_]*"
+	case strings.HasPrefix(s, "__"):
+		return "a label name must not begin with __"
+	case reservedLabels[s]:
+		return "the label name is reserved"
+	}
+	return ""
+}
+
+// validVariable says whether s may stand in ${NAME}, or name a label.
+func validVariable(s string) bool {
+	return s != "" && !only(s[:1], digits) && only(s, alphanumeric+"_")
+}
+
+func validHeaderName(s string) bool { return s != "" && only(s, alphanumeric+"-") }
+
+// validHeaderValue says whether a request with this value can be written at all.
+func validHeaderValue(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) < 0
+}
+
+// validHost says whether a host could be dialled. Names are not looked up, and more
+// is allowed in them than the DNS would take: a hosts file may have it.
+func validHost(s string) bool {
+	const longest = 253 // in the DNS
+	if addr, err := netip.ParseAddr(s); err == nil {
+		return validHostName(addr.Zone())
+	}
+	name := strings.TrimSuffix(s, ".")
+	return name != "" && len(name) <= longest && validHostName(s)
+}
+
+func validHostName(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool {
+		if r < unicode.MaxASCII {
+			return !strings.ContainsRune(alphanumeric+"-_.", r)
+		}
+		return r == unicode.ReplacementChar || !unicode.In(r, unicode.L, unicode.M, unicode.N)
+	}) < 0
+}

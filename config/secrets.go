@@ -1,0 +1,95 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package config
+
+import (
+	"cmp"
+	"encoding/base64"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/prober-exporter/prober_exporter/prober/gate"
+)
+
+// leastSecret is the length from which a secret is looked for in output: anything
+// shorter is found everywhere, and says little.
+const leastSecret = 4
+
+// Secrets returns what must not be seen in a probe's output, the longest first and
+// none twice: the env values, as written and expanded, the header values, and the
+// user of an httpGet path, each also in the forms that a server may repeat.
+func (t *Target) Secrets() []string {
+	var secrets []string
+	for _, v := range t.Env {
+		secrets = append(secrets, v.Value)
+	}
+	// Not from expandedEnv: a later value may hold one that has since been replaced.
+	values := make(map[string]string, len(t.Env))
+	for _, v := range t.Env {
+		values[v.Name] = expand(v.Value, values)
+		secrets = append(secrets, values[v.Name])
+	}
+	for _, k := range gate.Kinds() {
+		if p := t.Probe(k); p != nil && p.HTTPGet != nil {
+			secrets = append(secrets, p.HTTPGet.secrets()...)
+		}
+	}
+	secrets = slices.DeleteFunc(secrets, func(s string) bool { return len(s) < leastSecret })
+	slices.SortFunc(secrets, func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b))
+	})
+	return slices.Compact(secrets)
+}
+
+func (h *HTTPGet) secrets() []string {
+	var secrets []string
+	for _, header := range h.Headers {
+		// On the wire a value has no space around it.
+		value := strings.TrimSpace(header.Value)
+		secrets = append(secrets, header.Value, value)
+		if strings.EqualFold(header.Name, "Authorization") || strings.EqualFold(header.Name, "Proxy-Authorization") {
+			_, credentials, _ := strings.Cut(value, " ")
+			secrets = append(secrets, credentials)
+			if basic, err := base64.StdEncoding.DecodeString(credentials); err == nil {
+				_, password, _ := strings.Cut(string(basic), ":")
+				secrets = append(secrets, string(basic), password)
+			}
+		}
+	}
+	if user, ok := userinfo(h.Path); ok {
+		_, password, _ := strings.Cut(user, ":")
+		secrets = append(secrets, user, password)
+		if u, err := url.Parse(h.Path); err == nil && u.User != nil {
+			password, _ := u.User.Password()
+			plain := u.User.Username() + ":" + password
+			secrets = append(secrets, plain, password, base64.StdEncoding.EncodeToString([]byte(plain)))
+		}
+	}
+	return secrets
+}
+
+// userinfo returns the user and password of a path such as http://u:p@x/y, which
+// become basic authentication (rule 9.2), as written.
+func userinfo(path string) (string, bool) {
+	_, rest, ok := strings.Cut(path, "//")
+	if !ok || strings.ContainsAny(path[:len(path)-len(rest)-len("//")], "/?#@") {
+		return "", false
+	}
+	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
+		rest = rest[:end]
+	}
+	i := strings.LastIndexByte(rest, '@')
+	return rest[:max(i, 0)], i >= 0
+}

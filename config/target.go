@@ -1,0 +1,235 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package config
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/prober-exporter/prober_exporter/prober/gate"
+)
+
+const defaultHost = "127.0.0.1"
+
+// probeKeys are the keys of the probes, in the order of gate.Kinds.
+var probeKeys = [gate.NumKinds]string{"startupProbe", "readinessProbe", "livenessProbe"}
+
+func (d *decoder) config(root *yaml.Node) *Config {
+	o, ok := d.object(value{node: root, line: root.Line}, "targets")
+	if !ok {
+		return nil
+	}
+	v := o.get("targets")
+	if !v.set() {
+		d.wrong(v, "%s: a file with nothing to probe says `targets: []`", required)
+		return nil
+	}
+	items := d.list(v)
+	c := &Config{Targets: make([]Target, 0, len(items))}
+	lines := make(map[string]int, len(items))
+	for _, item := range items {
+		if t, ok := d.target(item, lines); ok {
+			c.Targets = append(c.Targets, t)
+		}
+	}
+	return c
+}
+
+// target returns a target. lines has the names so far.
+func (d *decoder) target(v value, lines map[string]int) (Target, bool) {
+	o, ok := d.object(v, "name", "host", "ports", "env", "labels", "instance",
+		probeKeys[gate.Startup], probeKeys[gate.Readiness], probeKeys[gate.Liveness])
+	if !ok {
+		return Target{}, false
+	}
+	t := Target{
+		Name:     d.name(o.get("name"), lines),
+		Host:     d.host(o.get("host"), defaultHost),
+		Ports:    d.ports(o.get("ports")),
+		Env:      d.env(o.get("env")),
+		Labels:   d.labels(o.get("labels")),
+		Instance: d.instance(o.get("instance")),
+	}
+	probes := [gate.NumKinds]**Probe{&t.StartupProbe, &t.ReadinessProbe, &t.LivenessProbe}
+	some := false
+	for _, k := range gate.Kinds() {
+		if v := o.get(probeKeys[k]); v.set() {
+			some = true
+			*probes[k] = d.probe(v, k, &t)
+		}
+	}
+	if !some {
+		d.wrong(v, "must have at least one of startupProbe, readinessProbe, livenessProbe")
+	}
+	d.noticeRestarts(o.get(probeKeys[gate.Liveness]), &t)
+	return t, true
+}
+
+func (d *decoder) name(v value, lines map[string]int) string {
+	s, ok := d.str(v)
+	first, taken := lines[s]
+	switch {
+	case !ok:
+	case !v.set():
+		d.wrong(v, required)
+	case !validTargetName(s):
+		d.wrong(v, "must begin with a letter or digit, have only letters, digits, '-', '_' and '.', and be no more than 63 characters, is %s", quote(s))
+	case taken:
+		d.wrong(v, "duplicate name %s, first on line %d", quote(s), first)
+	default:
+		lines[s] = v.line
+	}
+	return s
+}
+
+// host returns a host after substitution; unset if the file has none.
+func (d *decoder) host(v value, unset string) string {
+	if !v.set() {
+		return unset
+	}
+	s, ok := d.substituted(v)
+	switch {
+	case !ok:
+	case s == "":
+		d.wrong(v, "must not be empty")
+	case !validHost(s):
+		d.wrong(v, "must be a host name or an IP address, without scheme, port and brackets")
+	}
+	return s
+}
+
+func (d *decoder) ports(v value) []Port {
+	items := d.list(v)
+	if len(items) == 0 {
+		return nil
+	}
+	ports := make([]Port, 0, len(items))
+	lines := make(map[string]int, len(items))
+	for _, item := range items {
+		o, ok := d.object(item, "name", "containerPort", "protocol")
+		if !ok {
+			continue
+		}
+		p := Port{
+			Name:          d.portName(o.get("name"), lines),
+			ContainerPort: d.portNumber(o.get("containerPort")),
+			Protocol:      cmp.Or(d.enum(o.get("protocol"), "TCP", "UDP", "SCTP"), "TCP"),
+		}
+		ports = append(ports, p)
+	}
+	return ports
+}
+
+// portName returns the name of a port, which may have none. lines has those so far.
+func (d *decoder) portName(v value, lines map[string]int) string {
+	s, ok := d.str(v)
+	if !ok || s == "" {
+		return ""
+	}
+	if problem := portNameProblem(s); problem != "" {
+		d.wrong(v, "%s, is %s", problem, quote(s))
+		return s
+	}
+	if first, taken := lines[s]; taken {
+		d.wrong(v, "duplicate name %s, first on line %d", quote(s), first)
+		return s
+	}
+	lines[s] = v.line
+	return s
+}
+
+func (d *decoder) portNumber(v value) int {
+	if !v.set() {
+		d.wrong(v, required)
+		return 0
+	}
+	return int(d.integer(v, 1, 65535, portNumber, portNumber))
+}
+
+func (d *decoder) env(v value) []EnvVar {
+	items := d.list(v)
+	if len(items) == 0 {
+		return nil
+	}
+	env := make([]EnvVar, 0, len(items))
+	for _, item := range items {
+		o, ok := d.pair(item, "name", "value", "valueFrom")
+		if !ok {
+			continue
+		}
+		var e EnvVar
+		v := o.get("name")
+		if e.Name, ok = d.str(v); ok {
+			switch {
+			case e.Name == "":
+				d.wrong(v, required)
+			case !validEnvName(e.Name):
+				// Without the name: it may be NAME=value.
+				d.wrong(v, "a valid environment variable name must consist only of printable ASCII characters other than '='")
+			}
+		}
+		v = o.get("value")
+		if e.Value, ok = d.substituted(v); ok && strings.ContainsRune(e.Value, 0) {
+			d.wrong(v, "must not contain a NUL byte")
+		}
+		if v = o.get("valueFrom"); v.set() {
+			d.wrong(v, "is not supported: nothing is asked of the Kubernetes API; set the variable for the agent and write `value: ${NAME}`")
+		}
+		env = append(env, e)
+	}
+	return env
+}
+
+func (d *decoder) labels(v value) []Label {
+	if !v.set() || !d.is(v, aMapping) {
+		return nil
+	}
+	entries := d.entries(v)
+	if len(entries) == 0 {
+		return nil
+	}
+	labels := make([]Label, 0, len(entries))
+	for _, e := range entries {
+		if problem := labelNameProblem(e.key); problem != "" {
+			d.errorf(e.line, join(v.path, e.key), "%s", problem)
+		}
+		v := e.value(v)
+		s, ok := d.substituted(v)
+		switch {
+		case !ok:
+		case !v.set():
+			d.wrong(v, "must be a string, is null")
+		case !utf8.ValidString(s), strings.ContainsRune(s, 0):
+			d.wrong(v, "must be text in UTF-8 without a NUL byte")
+		}
+		labels = append(labels, Label{Name: e.key, Value: s})
+	}
+	slices.SortFunc(labels, func(a, b Label) int { return strings.Compare(a.Name, b.Name) })
+	return labels
+}
+
+func (d *decoder) instance(v value) Instance {
+	i := Instance{Source: SourceStatic}
+	if !v.set() {
+		return i
+	}
+	if o, ok := d.object(v, "source"); ok {
+		i.Source = cmp.Or(d.enum(o.get("source"), SourceStatic), SourceStatic)
+	}
+	return i
+}

@@ -1,0 +1,187 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package config
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/prober-exporter/prober_exporter/prober/gate"
+)
+
+// redacted stands for a secret.
+const redacted = "<redacted>"
+
+// YAML returns the configuration after defaults, in the form of the file. Loading it
+// gives the same configuration, but for the secrets: env values, header values and
+// the user of an httpGet path are replaced by <redacted>.
+func (c *Config) YAML() ([]byte, error) {
+	targets := list()
+	for i := range c.Targets {
+		targets.Content = append(targets.Content, c.Targets[i].node())
+	}
+	root := mapping()
+	add(root, "targets", targets)
+	var b bytes.Buffer
+	enc := yaml.NewEncoder(&b)
+	enc.SetIndent(2)
+	if err := enc.Encode(root); err != nil {
+		return nil, err
+	}
+	if err := enc.Close(); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+func (t *Target) node() *yaml.Node {
+	n := mapping()
+	add(n, "name", text(t.Name))
+	add(n, "host", text(t.Host))
+	ports := list()
+	for _, p := range t.Ports {
+		port := mapping()
+		addText(port, "name", p.Name)
+		add(port, "containerPort", integer(int64(p.ContainerPort)))
+		add(port, "protocol", text(p.Protocol))
+		ports.Content = append(ports.Content, port)
+	}
+	addSome(n, "ports", ports)
+	env := list()
+	for _, v := range t.Env {
+		env.Content = append(env.Content, secret(v.Name))
+	}
+	addSome(n, "env", env)
+	labels := mapping()
+	for _, l := range t.Labels {
+		add(labels, l.Name, text(unsubstituted(l.Value)))
+	}
+	addSome(n, "labels", labels)
+	instance := mapping()
+	add(instance, "source", text(t.Instance.Source))
+	add(n, "instance", instance)
+	for _, k := range gate.Kinds() {
+		if p := t.Probe(k); p != nil {
+			add(n, probeKeys[k], p.node())
+		}
+	}
+	return n
+}
+
+func (p *Probe) node() *yaml.Node {
+	n := mapping()
+	action := mapping()
+	switch {
+	case p.Exec != nil:
+		command := list()
+		for _, arg := range p.Exec.Command {
+			command.Content = append(command.Content, text(arg))
+		}
+		add(action, "command", command)
+	case p.HTTPGet != nil:
+		p.HTTPGet.fill(action)
+	case p.TCPSocket != nil:
+		addText(action, "host", p.TCPSocket.Host)
+		add(action, "port", p.TCPSocket.Port.node())
+	case p.GRPC != nil:
+		add(action, "port", integer(int64(p.GRPC.Port)))
+		add(action, "service", text(p.GRPC.Service))
+		addText(action, "mode", p.GRPC.Mode)
+	}
+	add(n, p.Action(), action)
+	add(n, "initialDelaySeconds", scalar(formatSeconds(p.InitialDelay)))
+	add(n, "timeoutSeconds", scalar(formatSeconds(p.Timeout)))
+	add(n, "periodSeconds", scalar(formatSeconds(p.Period)))
+	add(n, "successThreshold", integer(int64(p.SuccessThreshold)))
+	add(n, "failureThreshold", integer(int64(p.FailureThreshold)))
+	if s := p.TerminationGracePeriodSeconds; s != nil {
+		add(n, "terminationGracePeriodSeconds", integer(*s))
+	}
+	return n
+}
+
+func (h *HTTPGet) fill(n *yaml.Node) {
+	addText(n, "host", h.Host)
+	add(n, "port", h.Port.node())
+	path := h.Path
+	if user, ok := userinfo(path); ok {
+		path = strings.Replace(path, user+"@", redacted+"@", 1)
+	}
+	add(n, "path", text(path))
+	add(n, "scheme", text(h.Scheme))
+	headers := list()
+	for _, header := range h.Headers {
+		headers.Content = append(headers.Content, secret(header.Name))
+	}
+	addSome(n, "httpHeaders", headers)
+	addText(n, "protocol", h.Protocol)
+}
+
+func (r PortRef) node() *yaml.Node {
+	if r.Name != "" {
+		return text(r.Name)
+	}
+	return integer(int64(r.Number))
+}
+
+// unsubstituted returns s as it must be written where ${NAME} is replaced.
+func unsubstituted(s string) string { return strings.ReplaceAll(s, "${", "$${") }
+
+func mapping() *yaml.Node { return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"} }
+
+func list() *yaml.Node { return &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"} }
+
+// scalar returns a number.
+func scalar(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Value: s} }
+
+func integer(i int64) *yaml.Node { return scalar(strconv.FormatInt(i, 10)) }
+
+// text returns a string. Only what is plain beyond doubt is left to the emitter: a
+// block of text may come back with other spaces than it had.
+func text(s string) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
+	if !only(s, alphanumeric+"-_./") {
+		n.Style = yaml.DoubleQuotedStyle
+	}
+	return n
+}
+
+// secret returns a name and a value that is not told.
+func secret(name string) *yaml.Node {
+	n := mapping()
+	add(n, "name", text(name))
+	add(n, "value", text(redacted))
+	return n
+}
+
+func add(n *yaml.Node, key string, v *yaml.Node) {
+	n.Content = append(n.Content, text(key), v)
+}
+
+// addText adds a string unless it is unset.
+func addText(n *yaml.Node, key, s string) {
+	if s != "" {
+		add(n, key, text(s))
+	}
+}
+
+// addSome adds a list or a mapping unless it is empty.
+func addSome(n *yaml.Node, key string, v *yaml.Node) {
+	if len(v.Content) > 0 {
+		add(n, key, v)
+	}
+}

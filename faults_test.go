@@ -1,0 +1,400 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// openFiles returns how many files this process has open.
+func openFiles(t *testing.T) int {
+	t.Helper()
+	files, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(files)
+}
+
+// A thousand targets are reloaded a hundred times while they are probed, each time
+// with another tenth of them changed: what ready and live say never changes, no
+// counter of an unchanged target goes back, and nothing is left behind.
+func TestReloadUnderLoad(t *testing.T) {
+	app := newApp(t)
+	goroutines, files := runtime.NumGoroutine(), openFiles(t)
+	const targets, reloads = 1000, 100
+	config := func(n int) string {
+		var b strings.Builder
+		b.WriteString("targets:\n")
+		for i := range targets {
+			timeout := 5
+			if i%10 != 0 && i%10 == n%10 {
+				timeout = 5 + n
+			}
+			fmt.Fprintf(&b, "  - {name: t%d, livenessProbe: {tcpSocket: {port: %s}, periodSeconds: 2, timeoutSeconds: %d}}\n", i, app.port, timeout)
+		}
+		return b.String()
+	}
+	file := write(t, config(0))
+	a := start(t, flags(file, "--web.enable-lifecycle", "--log.level=error")...)
+	a.says(a.health+"/ready", 200, "ok")
+
+	counted := func() uint64 {
+		n, _ := strconv.ParseUint(metric(t, a, `prober_probe_total{probe_type="Liveness",result="successful",target="t0"}`), 10, 64)
+		return n
+	}
+	a.eventually("t0 is probed", func() error {
+		if counted() == 0 {
+			return fmt.Errorf("not yet")
+		}
+		return nil
+	})
+	done := make(chan struct{})
+	var watch sync.WaitGroup
+	for _, path := range []string{"/ready", "/live"} {
+		watch.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+					if status, body := get(t, a.health+path); status != 200 {
+						t.Errorf("%s answers %d %q during a reload", path, status, body)
+						return
+					}
+				}
+			}
+		})
+	}
+	before := counted()
+	for n := range reloads {
+		rewrite(t, file, config(n+1))
+		if status, body := do(t, http.MethodPost, a.web+"/-/reload"); status != 200 {
+			t.Fatalf("reload %d: %d %s", n, status, body)
+		}
+		if n%10 == 0 {
+			if now := counted(); now < before {
+				t.Errorf("reload %d: the counter of an unchanged target went from %d to %d", n, before, now)
+			} else {
+				before = now
+			}
+		}
+	}
+	close(done)
+	watch.Wait()
+	if code := a.stop(); code != 0 {
+		t.Errorf("exit %d:\n%s", code, a.log)
+	}
+	client.CloseIdleConnections()
+	eventually(t, "goroutines and files are as before", func() error {
+		if g, f := runtime.NumGoroutine(), openFiles(t); g > goroutines+2 || f > files+2 {
+			return fmt.Errorf("%d goroutines and %d files, %d and %d before", g, f, goroutines, files)
+		}
+		return nil
+	})
+}
+
+// hostile listens and treats everyone who connects in the same bad way.
+func hostile(t *testing.T, treat func(net.Conn)) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var conns sync.WaitGroup
+	conns.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conns.Go(func() {
+				defer c.Close()
+				_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+				treat(c)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		conns.Wait()
+	})
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return port
+}
+
+// A thousand targets that hang, reset, send garbage, endless headers or endless
+// bodies cost less than 100 MB, and of the turns of all others 99 in 100 begin
+// within 50 ms of their time.
+func TestHostileTargets(t *testing.T) {
+	request := func(c net.Conn) { _, _ = c.Read(make([]byte, 4096)) }
+	flood := func(c net.Conn, head string) {
+		request(c)
+		_, _ = io.WriteString(c, head)
+		junk := []byte(strings.Repeat("X-A: "+strings.Repeat("a", 1000)+"\r\n", 8))
+		for {
+			if _, err := c.Write(junk); err != nil {
+				return
+			}
+		}
+	}
+	ports := []string{
+		hostile(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }),
+		hostile(t, func(c net.Conn) { request(c); _ = c.(*net.TCPConn).SetLinger(0) }),
+		hostile(t, func(c net.Conn) { request(c); _, _ = io.WriteString(c, strings.Repeat("\x00\xff garbage\n", 100)) }),
+		hostile(t, func(c net.Conn) { flood(c, "HTTP/1.1 200 OK\r\n") }),
+		hostile(t, func(c net.Conn) { flood(c, "HTTP/1.1 200 OK\r\n\r\n") }),
+	}
+	app := newApp(t)
+	var b strings.Builder
+	b.WriteString("targets:\n")
+	for i := range 1000 {
+		fmt.Fprintf(&b, "  - {name: bad%d, livenessProbe: {httpGet: {port: %s}, periodSeconds: 5}}\n", i, ports[i%len(ports)])
+	}
+	for i := range 20 {
+		fmt.Fprintf(&b, "  - {name: good%d, livenessProbe: {httpGet: {port: %s}, periodSeconds: 1}}\n", i, app.port)
+	}
+	a := startProcess(t, "", flags(write(t, b.String()), "--log.level=error")...)
+	rss := func() int {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", a.cmd.Process.Pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(status)) {
+			if kb, found := strings.CutPrefix(line, "VmRSS:"); found {
+				n, _ := strconv.Atoi(strings.Fields(kb)[0])
+				return n / 1024
+			}
+		}
+		return 0
+	}
+	begin := rss()
+	// Other tests may have the machine to themselves for a moment: one quiet window of
+	// five seconds out of several will do.
+	var within, all float64
+	eventuallyQuiet := false
+	for range 6 {
+		before50, beforeAll := lateness(t, a, "0.05"), lateness(t, a, "+Inf")
+		wait(t, 5*time.Second)
+		within, all = lateness(t, a, "0.05")-before50, lateness(t, a, "+Inf")-beforeAll
+		if eventuallyQuiet = all > 200 && within >= 0.99*all; eventuallyQuiet {
+			break
+		}
+	}
+	if !eventuallyQuiet {
+		t.Errorf("of the last %v turns, %v began within 50 ms; want 99 %%", all, within)
+	}
+	if grown := rss() - begin; grown > 100 {
+		t.Errorf("the hostile targets cost %d MB, want 100 at most", grown)
+	}
+	for i := range 20 {
+		a.is(fmt.Sprintf("%s/live/good%d", a.health, i), 200, "ok")
+	}
+	for _, reason := range []string{"timeout", "connection_reset", "http_protocol"} {
+		if _, body := get(t, a.web+"/metrics"); !strings.Contains(body, `reason="`+reason+`"`) {
+			t.Errorf("no target failed for %s", reason)
+		}
+	}
+}
+
+// lateness returns a cumulated bucket of the lateness histogram.
+func lateness(t *testing.T, a *agent, le string) float64 {
+	t.Helper()
+	n, err := strconv.ParseFloat(metric(t, a, `prober_exporter_probe_lateness_seconds_bucket{le="`+le+`"}`), 64)
+	if err != nil {
+		t.Fatalf("lateness: %v", err)
+	}
+	return n
+}
+
+// wait lets real time pass, for what only real time shows.
+func wait(t *testing.T, d time.Duration) {
+	t.Helper()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	<-timer.C
+}
+
+// A hundred clients that hardly read their scrape: those beyond --web.max-requests
+// get 503, the health listener answers, and turns begin in time.
+func TestSlowScrapes(t *testing.T) {
+	app := newApp(t)
+	var b strings.Builder
+	b.WriteString("targets:\n")
+	for i := range 3000 {
+		fmt.Fprintf(&b, "  - {name: idle%d, readinessProbe: {tcpSocket: {port: %s}, periodSeconds: 3600}, livenessProbe: {tcpSocket: {port: %s}, initialDelaySeconds: 3600}}\n", i, app.port, app.port)
+	}
+	b.WriteString(strings.TrimPrefix(app.target("busy"), "\n"))
+	a := startProcess(t, "", flags(write(t, b.String()), "--log.level=error", "--web.max-requests=4")...)
+	a.says(a.health+"/live/busy", 200, "ok")
+	var refused, served atomic.Int64
+	var clients sync.WaitGroup
+	stop := make(chan struct{})
+	for range 100 {
+		clients.Go(func() {
+			dialer := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
+				return c.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4096) })
+			}}
+			c, err := dialer.Dial("tcp", strings.TrimPrefix(a.web, "http://"))
+			if err != nil {
+				return
+			}
+			defer c.Close()
+			_, _ = io.WriteString(c, "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n")
+			line, err := bufio.NewReaderSize(c, 16).ReadString('\n')
+			switch {
+			case err != nil:
+			case strings.Contains(line, "503"):
+				refused.Add(1)
+				return
+			default:
+				served.Add(1)
+			}
+			<-stop
+		})
+	}
+	a.eventually("those beyond the limit are refused", func() error {
+		if r, s := refused.Load(), served.Load(); r < 50 || s == 0 {
+			return fmt.Errorf("%d refused, %d served", r, s)
+		}
+		return nil
+	})
+	before := app.asked.Load()
+	wait(t, time.Second)
+	if asked := app.asked.Load() - before; asked < 10 {
+		t.Errorf("the busy target was asked %d times in a second, want about 20", asked)
+	}
+	a.is(a.health+"/live", 200, "ok")
+	close(stop)
+	clients.Wait()
+}
+
+// An agent that is frozen for five seconds and goes on changes no result, although
+// answers were under way.
+func TestFrozen(t *testing.T) {
+	l := hostile(t, func(c net.Conn) {
+		_, _ = c.Read(make([]byte, 4096))
+		wait(t, 50*time.Millisecond)
+		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+	})
+	var b strings.Builder
+	b.WriteString("targets:\n")
+	for i := range 10 {
+		fmt.Fprintf(&b, "  - {name: t%d, livenessProbe: {httpGet: {port: %s}, periodSeconds: 0.1, failureThreshold: 1}}\n", i, l)
+		fmt.Fprintf(&b, "  - {name: e%d, livenessProbe: {exec: {command: [sleep, '0.08']}, periodSeconds: 0.1, failureThreshold: 1}}\n", i)
+	}
+	a := startProcess(t, "", flags(write(t, b.String()))...)
+	a.says(a.health+"/live", 200, "ok")
+	for range 2 {
+		for _, s := range []struct {
+			signal syscall.Signal
+			for_   time.Duration
+		}{{syscall.SIGSTOP, 2500 * time.Millisecond}, {syscall.SIGCONT, 500 * time.Millisecond}} {
+			if err := a.cmd.Process.Signal(s.signal); err != nil {
+				t.Fatal(err)
+			}
+			wait(t, s.for_)
+		}
+		a.is(a.health+"/live", 200, "ok")
+		a.is(a.health+"/-/healthy", 200, "")
+	}
+	if log := a.log.String(); strings.Contains(log, "result changed") {
+		t.Errorf("a result changed:\n%s", log)
+	}
+}
+
+// With 64 files at most and a crowd of idle clients on the web listener, healthy
+// targets stay live on the health listener, and the log says what is wrong.
+func TestFewFiles(t *testing.T) {
+	app := newApp(t)
+	var b strings.Builder
+	b.WriteString("targets:\n")
+	for i := range 100 {
+		fmt.Fprintf(&b, "  - {name: t%d, livenessProbe: {httpGet: {port: %s}, periodSeconds: 0.5, failureThreshold: 1}}\n", i, app.port)
+		fmt.Fprintf(&b, "  - {name: e%d, livenessProbe: {exec: {command: ['true']}, periodSeconds: 5, timeoutSeconds: 5, failureThreshold: 1}}\n", i)
+	}
+	a := startProcess(t, "ulimit -n 64", flags(write(t, b.String()))...)
+	for range 100 {
+		c, err := net.Dial("tcp", strings.TrimPrefix(a.web, "http://"))
+		if err != nil {
+			break // the kernel's queue is full
+		}
+		defer c.Close()
+	}
+	until := time.Now().Add(3 * time.Second)
+	for time.Now().Before(until) {
+		a.is(a.health+"/live", 200, "ok")
+	}
+	a.logs("level=warn", "limit of open files", "64")
+	if log := a.log.String(); strings.Contains(log, "result changed") {
+		t.Errorf("a result changed:\n%s", log)
+	}
+}
+
+// A log that cannot be written to, because the disk is full or its reader has gone,
+// takes nothing from anybody.
+func TestLogCannotBeWritten(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	reader, gone, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer gone.Close()
+	reader.Close()
+	for what, sink := range map[string]*os.File{"the disk is full": full, "the reader has gone": gone} {
+		t.Run(what, func(t *testing.T) {
+			app := newApp(t)
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			address := l.Addr().String() // free again, so that it need not be read from the log
+			l.Close()
+			cmd := exec.Command(os.Args[0], "--config.file="+write(t, "targets:"+app.target("app")),
+				"--web.listen-address=127.0.0.1:0", "--health.listen-address="+address)
+			cmd.Env = append(os.Environ(), asAgent+"=1")
+			cmd.Stderr = sink
+			a := &agent{t: t, log: &logBuffer{}, health: "http://" + address}
+			a.begin(cmd)
+			a.says(a.health+"/ready", 200, "ok")
+			app.broken.Store(true)
+			a.says(a.health+"/live", 503, "app failed")
+			app.broken.Store(false)
+			a.says(a.health+"/live", 200, "ok")
+			if code := a.stop(); code != 0 {
+				t.Errorf("exit %d, want 0", code)
+			}
+		})
+	}
+}

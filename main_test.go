@@ -1,0 +1,326 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// asAgent makes the test binary be the agent, for tests that need a process of its own.
+const asAgent = "PROBER_EXPORTER_TEST_AS_AGENT"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asAgent) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// agent is a running agent: run() in this process, or a process of its own.
+type agent struct {
+	t      *testing.T
+	log    *logBuffer
+	cancel context.CancelFunc
+	cmd    *exec.Cmd
+	exit   chan int
+	code   int
+	ended  bool
+	once   sync.Once
+
+	web, health string // base URLs
+}
+
+// logBuffer is a log that can be read while it is written.
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// flags are what every agent of these tests is started with.
+func flags(file string, more ...string) []string {
+	return append([]string{"--config.file=" + file, "--web.listen-address=127.0.0.1:0", "--health.listen-address=127.0.0.1:0"}, more...)
+}
+
+// start runs the agent in this process and waits until it serves.
+func start(t *testing.T, args ...string) *agent {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	a := &agent{t: t, log: &logBuffer{}, cancel: cancel, exit: make(chan int, 1)}
+	go func() { a.exit <- run(ctx, args, a.log) }()
+	a.waitUntilServing(args)
+	t.Cleanup(func() { a.stop() })
+	return a
+}
+
+// startProcess runs the agent as a process of its own; shell, if not empty, is what
+// goes before it in a shell's command line.
+func startProcess(t *testing.T, shell string, args ...string) *agent {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], args...)
+	if shell != "" {
+		cmd = exec.Command("sh", append([]string{"-c", shell + `; exec "$0" "$@"`, os.Args[0]}, args...)...)
+	}
+	cmd.Env = append(os.Environ(), asAgent+"=1")
+	a := &agent{t: t, log: &logBuffer{}}
+	cmd.Stderr = a.log
+	a.begin(cmd)
+	a.waitUntilServing(args)
+	return a
+}
+
+// begin runs the agent as cmd, and ends it with the test.
+func (a *agent) begin(cmd *exec.Cmd) {
+	a.t.Helper()
+	a.cmd, a.exit = cmd, make(chan int, 1)
+	if err := cmd.Start(); err != nil {
+		a.t.Fatal(err)
+	}
+	a.cancel = func() { _ = cmd.Process.Signal(syscall.SIGTERM) }
+	go func() {
+		_ = cmd.Wait()
+		a.exit <- cmd.ProcessState.ExitCode()
+	}()
+	a.t.Cleanup(func() { a.stop() })
+}
+
+var (
+	webAddress    = regexp.MustCompile(`msg="Listening on".* address=(\S+)`)
+	healthAddress = regexp.MustCompile(`msg="serving the health endpoints" address=(\S+)`)
+)
+
+func (a *agent) waitUntilServing(args []string) {
+	a.t.Helper()
+	healthy := strings.Contains(strings.Join(args, " "), "--health.listen-address")
+	a.eventually("the agent serves", func() error {
+		select {
+		case code := <-a.exit:
+			a.t.Fatalf("exit %d instead of serving:\n%s", code, a.log)
+		default:
+		}
+		log := a.log.String()
+		if m := webAddress.FindStringSubmatch(log); m != nil {
+			a.web = "http://" + m[1]
+		}
+		if m := healthAddress.FindStringSubmatch(log); m != nil {
+			a.health = "http://" + m[1]
+		}
+		if a.web == "" || healthy && a.health == "" {
+			return fmt.Errorf("no address in the log:\n%s", log)
+		}
+		return nil
+	})
+}
+
+// stop ends the agent and returns its exit code.
+func (a *agent) stop() int {
+	a.t.Helper()
+	a.once.Do(func() {
+		a.cancel()
+		a.code = a.wait()
+	})
+	return a.code
+}
+
+// wait returns the exit code once the agent has ended by itself.
+func (a *agent) wait() int {
+	a.t.Helper()
+	if a.ended {
+		return a.code
+	}
+	select {
+	case a.code = <-a.exit:
+		a.ended = true
+		return a.code
+	case <-time.After(20 * time.Second):
+		a.t.Fatalf("the agent does not end:\n%s", a.log)
+		return -1
+	}
+}
+
+// eventually waits until check returns nil.
+func (a *agent) eventually(what string, check func() error) {
+	a.t.Helper()
+	eventually(a.t, what, check)
+}
+
+func eventually(t *testing.T, what string, check func() error) {
+	t.Helper()
+	deadline := time.NewTimer(15 * time.Second)
+	defer deadline.Stop()
+	poll := time.NewTicker(5 * time.Millisecond)
+	defer poll.Stop()
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		select {
+		case <-poll.C:
+		case <-deadline.C:
+			t.Fatalf("%s: not within 15 s: %v", what, err)
+		}
+	}
+}
+
+var client = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+
+// get returns the status and the body of a URL.
+func get(t *testing.T, url string) (int, string) {
+	t.Helper()
+	return do(t, http.MethodGet, url)
+}
+
+func do(t *testing.T, method, url string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequest(method, url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return resp.StatusCode, string(body)
+}
+
+// says waits until a URL answers with that status and, somewhere, that text.
+func (a *agent) says(url string, status int, text string) {
+	a.t.Helper()
+	a.eventually(fmt.Sprintf("%s answers %d %q", url, status, text), func() error {
+		got, body := get(a.t, url)
+		if got != status || !strings.Contains(body, text) {
+			return fmt.Errorf("%d %s\n%s", got, body, a.log)
+		}
+		return nil
+	})
+}
+
+// is checks what a URL answers now.
+func (a *agent) is(url string, status int, text string) {
+	a.t.Helper()
+	if got, body := get(a.t, url); got != status || !strings.Contains(body, text) {
+		a.t.Errorf("%s answers %d %q, want %d %q", url, got, body, status, text)
+	}
+}
+
+// logs waits until the log has a line with all of these words.
+func (a *agent) logs(words ...string) {
+	a.t.Helper()
+	a.eventually(fmt.Sprintf("a line with %q in the log", words), func() error {
+		for line := range strings.Lines(a.log.String()) {
+			all := true
+			for _, w := range words {
+				all = all && strings.Contains(line, w)
+			}
+			if all {
+				return nil
+			}
+		}
+		return fmt.Errorf("the log is\n%s", a.log)
+	})
+}
+
+// write writes a configuration file and returns its path.
+func write(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "prober.yml")
+	rewrite(t, path, content)
+	return path
+}
+
+func rewrite(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// app is a real server to be probed: its paths answer 200 until told otherwise.
+type app struct {
+	*httptest.Server
+	port    string
+	broken  atomic.Bool
+	asked   atomic.Int64
+	headers sync.Map // the last headers by path
+}
+
+func newApp(t *testing.T) *app {
+	t.Helper()
+	a := &app{}
+	a.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a.asked.Add(1)
+		a.headers.Store(r.URL.Path, r.Header)
+		if a.broken.Load() {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+		_, _ = io.WriteString(w, "body")
+	}))
+	t.Cleanup(a.Close)
+	_, a.port, _ = net.SplitHostPort(a.Listener.Addr().String())
+	return a
+}
+
+// target is a target with a readiness and a liveness probe of the app, ten times a second.
+func (a *app) target(name string, more ...string) string {
+	return fmt.Sprintf(`
+  - name: %s
+    readinessProbe: {httpGet: {port: %s, path: /ready}, periodSeconds: 0.1, failureThreshold: 1}
+    livenessProbe: {httpGet: {port: %s, path: /live}, periodSeconds: 0.1, failureThreshold: 2}
+%s`, name, a.port, a.port, strings.Join(more, "\n"))
+}
+
+// metric returns the value of a series, "" if there is none.
+func metric(t *testing.T, a *agent, series string) string {
+	t.Helper()
+	_, body := get(t, a.web+"/metrics")
+	for line := range strings.Lines(body) {
+		if value, found := strings.CutPrefix(line, series+" "); found {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,178 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package action
+
+import (
+	"context"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// kubeletVersion is the version of the kubelet whose probes these are.
+const kubeletVersion = "1.37"
+
+// userAgent is how probes introduce themselves: applications and firewalls know the
+// kubelet by it.
+const userAgent = "kube-probe/" + kubeletVersion
+
+// lingerSeconds is how long a close may wait for the peer to take what was sent. A
+// socket with SO_LINGER leaves no TIME_WAIT of a minute behind, which would use up
+// the ports of an agent with many probes (rule 10.3).
+const lingerSeconds = 1
+
+// closeGrace is how long an attempt that has ended waits for its connections to be
+// closed by the library that uses them, before it resets what is left.
+const closeGrace = 10 * time.Millisecond
+
+// newDialer returns a dialer of probe connections. A timeout of 0 is none.
+func newDialer(timeout time.Duration) *net.Dialer {
+	return &net.Dialer{
+		Timeout: timeout,
+		// No probe's connection lives long enough for one; this saves system calls.
+		KeepAlive: -1,
+		Control: func(_, _ string, c syscall.RawConn) error {
+			// A probe without linger is better than none: the error is dropped.
+			return c.Control(func(fd uintptr) { _ = setLinger(fd, lingerSeconds) })
+		},
+	}
+}
+
+// conns are the connections of one attempt. They exist because net/http dials and
+// closes in goroutines of its own: it lets a dial that nobody waits for any more run
+// on for minutes, and closes after it has returned. close ends all of it.
+type conns struct {
+	dialer *net.Dialer
+	ctx    context.Context // of the dials
+	cancel context.CancelFunc
+
+	mu    sync.Mutex
+	open  map[*conn]struct{}
+	count int           // open ones and dials
+	over  chan struct{} // made by close, closed when count is 0
+}
+
+func newConns(ctx context.Context, d *net.Dialer) *conns {
+	c := &conns{dialer: d, open: make(map[*conn]struct{})}
+	c.ctx, c.cancel = context.WithCancel(ctx)
+	return c
+}
+
+// dial is a DialContext. It ends when ctx or the attempt does.
+func (c *conns) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	c.mu.Lock()
+	if c.over != nil {
+		c.mu.Unlock()
+		return nil, net.ErrClosed
+	}
+	c.count++
+	c.mu.Unlock()
+
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(c.ctx, cancel)()
+	raw, err := c.dialer.DialContext(ctx, network, address)
+	if err != nil {
+		c.release(nil)
+		return nil, err
+	}
+	made := &conn{Conn: raw, conns: c}
+	c.mu.Lock()
+	c.open[made] = struct{}{}
+	late := c.over != nil
+	c.mu.Unlock()
+	if late {
+		made.reset()
+		return nil, net.ErrClosed
+	}
+	return made, nil
+}
+
+// release takes note that a dial came to nothing, or that a connection was closed.
+func (c *conns) release(closed *conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.open, closed)
+	c.count--
+	if c.count == 0 && c.over != nil {
+		close(c.over)
+	}
+}
+
+// reset ends the open connections at once and without a goodbye, even if their peer
+// is silent and a close would linger.
+func (c *conns) reset() {
+	c.mu.Lock()
+	left := make([]*conn, 0, len(c.open))
+	for open := range c.open {
+		left = append(left, open)
+	}
+	c.mu.Unlock()
+	for _, open := range left {
+		open.reset()
+	}
+}
+
+// close cancels dials and sees to it that every connection is closed. It first gives
+// who uses a connection the chance to do so in good manners, as TLS wants it.
+func (c *conns) close() {
+	c.cancel()
+	c.mu.Lock()
+	over := make(chan struct{})
+	c.over = over
+	if c.count == 0 {
+		close(over)
+	}
+	c.mu.Unlock()
+
+	select {
+	case <-over:
+		return
+	default:
+	}
+	grace := time.NewTimer(closeGrace)
+	defer grace.Stop()
+	select {
+	case <-over:
+	case <-grace.C:
+		c.reset()
+	}
+}
+
+// conn is a connection that tells when it is closed.
+type conn struct {
+	net.Conn
+	conns  *conns
+	closed atomic.Bool
+}
+
+// Close closes the connection, the first time. Who comes second does not wait for
+// the first, whom the system may keep for as long as the socket lingers.
+func (c *conn) Close() error {
+	if c.closed.Swap(true) {
+		return net.ErrClosed
+	}
+	defer c.conns.release(c)
+	return c.Conn.Close()
+}
+
+// reset closes the connection with a reset.
+func (c *conn) reset() {
+	if tcp, ok := c.Conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	_ = c.Close()
+}

@@ -1,0 +1,223 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package action
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/config"
+)
+
+const (
+	// maxRedirects is how many requests there may have been before a redirect is
+	// refused: nine are followed, the tenth is not (rule 9.12).
+	maxRedirects = 10
+
+	// maxResponseHeader is how much header is read. It is ours: the kubelet's 10 MiB,
+	// times the attempts in flight, are more than an agent has.
+	maxResponseHeader = 64 << 10
+
+	// http2Window is how much a server may send ahead over HTTP/2. The default, 4 MiB,
+	// would be buffered although 10 KiB are read.
+	http2Window = 64 << 10
+
+	// tlsHandshakeTimeout comes on top of the probe's own, which may be longer.
+	tlsHandshakeTimeout = 10 * time.Second
+)
+
+// httpGet is what the attempts of an httpGet probe have in common.
+type httpGet struct {
+	request   *http.Request
+	dialer    *net.Dialer
+	protocols *http.Protocols
+	timeout   time.Duration
+}
+
+// newHTTPGet returns the action that asks a URL. Where the URL cannot be built, each
+// attempt is an error: that says something of the configuration, nothing of the
+// target (rule 7.6).
+func newHTTPGet(t *config.Target, p *config.Probe) Func {
+	request, err := newRequest(t, p.HTTPGet)
+	if err != nil {
+		return func(context.Context) (Outcome, error) { return Outcome{Reason: Other}, err }
+	}
+	g := &httpGet{
+		request:   request,
+		dialer:    newDialer(0), // the client's timeout covers the dial, with its own text
+		protocols: newProtocols(p.HTTPGet.Protocol),
+		timeout:   p.Timeout,
+	}
+	return g.attempt
+}
+
+// newRequest returns a probe's request, which its attempts only read.
+func newRequest(t *config.Target, h *config.HTTPGet) (*http.Request, error) {
+	if h.Port.Number < 1 || h.Port.Number > 65535 {
+		return nil, fmt.Errorf("build request: invalid port number: %d", h.Port.Number)
+	}
+	target := probeURL(h, cmp.Or(h.Host, t.Host)).String()
+	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, target, http.NoBody)
+	if err != nil {
+		// As text, without its chain: that would hold the URL with its password.
+		return nil, errors.New("build request: " + redact(err.Error()))
+	}
+	request.Header = probeHeader(h.Headers)
+	// The client keeps it over redirects to a relative Location (rule 9.6).
+	request.Host = request.Header.Get("Host")
+	return request, nil
+}
+
+// probeURL returns the URL of a probe. Its path is a URL reference, of which scheme
+// and host are ignored; userinfo, query and fragment are kept. What cannot be parsed
+// is a path as it stands (rule 9.2).
+func probeURL(h *config.HTTPGet, host string) *url.URL {
+	u, err := url.Parse(h.Path)
+	if err != nil {
+		u = &url.URL{Path: h.Path}
+	}
+	u.Scheme = strings.ToLower(cmp.Or(h.Scheme, "http"))
+	u.Host = hostPort(host, h.Port.Number)
+	return u
+}
+
+// probeHeader returns the header of a probe: what the configuration says, and where
+// it is silent, the kubelet's User-Agent and an Accept. One that is present and empty
+// means that none is sent: net/http does so for User-Agent, not for Accept, of which
+// the first value decides (rules 9.3 to 9.5).
+func probeHeader(list []config.Header) http.Header {
+	header := make(http.Header, len(list)+2)
+	for _, h := range list {
+		header.Add(h.Name, h.Value)
+	}
+	if _, ok := header["User-Agent"]; !ok {
+		header.Set("User-Agent", userAgent)
+	}
+	if accept, ok := header["Accept"]; !ok {
+		header.Set("Accept", "*/*")
+	} else if accept[0] == "" {
+		header.Del("Accept")
+	}
+	return header
+}
+
+// newProtocols returns what is spoken. HTTP/2 comes by ALPN over TLS only, unless a
+// probe asks for h2c with prior knowledge; then HTTP/1 is off, because net/http would
+// prefer it (rules 9.9 and 9.16).
+func newProtocols(protocol string) *http.Protocols {
+	p := new(http.Protocols)
+	p.SetHTTP2(os.Getenv("DISABLE_HTTP2") == "")
+	if protocol == "HTTP2" {
+		p.SetUnencryptedHTTP2(true)
+	} else {
+		p.SetHTTP1(true)
+	}
+	return p
+}
+
+// transport returns a transport for one attempt: what an attempt opens, no other one
+// ever uses, not even over HTTP/2, which pools connections in spite of
+// DisableKeepAlives. Proxy is nil on purpose: a probe goes straight to its target.
+func (g *httpGet) transport(conns *conns) *http.Transport {
+	return &http.Transport{
+		DialContext:            conns.dial,
+		TLSClientConfig:        &tls.Config{InsecureSkipVerify: true}, // a probe asks who is well, not who it is
+		TLSHandshakeTimeout:    tlsHandshakeTimeout,
+		DisableKeepAlives:      true,
+		DisableCompression:     true,
+		MaxResponseHeaderBytes: maxResponseHeader,
+		Protocols:              g.protocols,
+		HTTP2: &http.HTTP2Config{
+			MaxReceiveBufferPerConnection: http2Window,
+			MaxReceiveBufferPerStream:     http2Window,
+		},
+	}
+}
+
+// attempt asks once.
+func (g *httpGet) attempt(ctx context.Context) (Outcome, error) {
+	conns := newConns(ctx, g.dialer)
+	defer conns.close()
+	transport := g.transport(conns)
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport, CheckRedirect: checkRedirect, Timeout: g.timeout}
+
+	response, err := client.Do(g.request.WithContext(ctx))
+	if err != nil {
+		return g.unanswered(ctx, err)
+	}
+	defer response.Body.Close()
+	body, err := readBody(response)
+	if err != nil {
+		// For the kubelet a body that breaks off is no answer, neither good nor bad
+		// (rule 9.13).
+		return Outcome{Reason: classify(err)}, fmt.Errorf("read body: %w", err)
+	}
+	return judge(response.StatusCode, body), nil
+}
+
+// unanswered is the outcome of a request without a response.
+func (g *httpGet) unanswered(ctx context.Context, err error) (Outcome, error) {
+	text := redact(err.Error())
+	// The error proper, so that what failed passes on holds no URL.
+	if wrapper, ok := errors.AsType[*url.Error](err); ok {
+		err = wrapper.Err
+	}
+	return failed(ctx, err, text)
+}
+
+// checkRedirect follows a redirect as long as it stays on the host of the first
+// request; port and scheme may change. One that leads away is itself the answer, a
+// warning: who sits elsewhere says nothing of this target (rule 9.12).
+func checkRedirect(next *http.Request, via []*http.Request) error {
+	switch {
+	case next.URL.Hostname() != via[0].URL.Hostname():
+		return http.ErrUseLastResponse
+	case len(via) >= maxRedirects:
+		return errRedirects
+	}
+	return nil
+}
+
+// readBody returns the first 10 KiB of the body; what comes after them is not awaited
+// (rule 9.13).
+func readBody(response *http.Response) (string, error) {
+	if response.StatusCode == http.StatusSwitchingProtocols {
+		// The connection itself, which nothing would stop us from reading for ever.
+		return "", nil
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxOutput))
+	return string(body), err
+}
+
+// judge is the outcome of a response (rule 9.14).
+func judge(status int, body string) Outcome {
+	switch {
+	case status < 200 || status > 399:
+		return Outcome{Reason: HTTPStatus, Output: fmt.Sprintf("HTTP probe failed with statuscode: %d", status)}
+	case status > 299:
+		return Outcome{Success: true, Warning: true, Output: clip("Probe terminated redirects, Response body: " + body)}
+	}
+	return Outcome{Success: true, Output: body}
+}

@@ -1,0 +1,188 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package action
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/textproto"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Errors of our own that say why an attempt failed.
+var (
+	errRedirects = errors.New("stopped after 10 redirects")
+	errHandshake = errors.New("TLS handshake")
+	errNotHTTP2  = errors.New("the answer is not HTTP/2")
+)
+
+// errnoReason is a group of system errors with one reason.
+type errnoReason struct {
+	reason Reason
+	errs   []error
+}
+
+// texts are the beginnings of those errors that net/http and crypto/tls make from
+// text alone, with no type or value to compare with. Only the beginning of the
+// innermost error is looked at: the rest may quote the server.
+var texts = []struct {
+	prefix string
+	reason Reason
+}{
+	{"tls: ", TLS}, // alerts of the peer, and what our side found wrong
+
+	// HTTP/1: what cannot be read as a response.
+	{"malformed ", HTTPProtocol},
+	{"bad Content-Length", HTTPProtocol},
+	{"invalid empty Content-Length", HTTPProtocol},
+	{"http: message cannot contain multiple Content-Length headers", HTTPProtocol},
+	{"unsupported transfer encoding", HTTPProtocol},
+	{"too many transfer encodings", HTTPProtocol},
+	{"net/http: server response headers exceeded", HTTPProtocol},
+	// … and its body.
+	{"header line too long", HTTPProtocol},
+	{"chunked ", HTTPProtocol},
+	{"invalid CR in chunked line", HTTPProtocol},
+	{"invalid byte in chunk length", HTTPProtocol},
+	{"empty hex number for chunk length", HTTPProtocol},
+	{"http chunk length too large", HTTPProtocol},
+	{"http: suspiciously long trailer", HTTPProtocol},
+	{"http: unexpected EOF reading trailer", ConnectionReset},
+
+	// HTTP/2.
+	{"http2: ", HTTPProtocol},
+	{"stream error: ", HTTPProtocol},
+	{"connection error: ", HTTPProtocol},
+	{"malformed response from server", HTTPProtocol},
+
+	// Redirects to where one cannot go.
+	{"failed to parse Location header", HTTPProtocol},
+	{"unsupported protocol scheme", HTTPProtocol},
+	{"http: no Host in request URL", HTTPProtocol},
+
+	{"http: server closed idle connection", ConnectionReset},
+}
+
+// classify returns the reason an error stands for.
+//
+// Timeouts come first: whatever was being done, time ran out, and that is the one
+// reason that the agent itself can be to blame for (it may have been frozen).
+func classify(err error) Reason {
+	if isTimeout(err) {
+		return Timeout
+	}
+	if errors.Is(err, errHandshake) || errors.Is(err, http.ErrSchemeMismatch) {
+		return TLS
+	}
+	if exhaustedBy(err) {
+		return Other
+	}
+	for _, group := range errnos {
+		if slices.ContainsFunc(group.errs, func(errno error) bool { return errors.Is(err, errno) }) {
+			return group.reason
+		}
+	}
+	if _, ok := errors.AsType[*net.DNSError](err); ok {
+		return DNS
+	}
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		return TLS
+	}
+	// Alerts: crypto/tls has no exported type for them, but marks their direction.
+	if op, ok := errors.AsType[*net.OpError](err); ok && (op.Op == "remote error" || op.Op == "local error") {
+		return TLS
+	}
+	if _, ok := errors.AsType[textproto.ProtocolError](err); ok {
+		return HTTPProtocol
+	}
+	if errors.Is(err, errRedirects) || errors.Is(err, errNotHTTP2) {
+		return HTTPProtocol
+	}
+	text := innermost(err).Error()
+	for _, t := range texts {
+		if strings.HasPrefix(text, t.prefix) {
+			return t.reason
+		}
+	}
+	// Last, because many of the errors above are caused by the end of the stream.
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return ConnectionReset
+	}
+	return Other
+}
+
+func isTimeout(err error) bool {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
+		return true
+	}
+	ne, ok := errors.AsType[net.Error](err)
+	return ok && ne.Timeout()
+}
+
+// exhaustedBy says whether err means that the agent or its machine lacked something.
+func exhaustedBy(err error) bool {
+	lookup, isLookup := errors.AsType[*net.DNSError](err)
+	return slices.ContainsFunc(exhausted, func(errno error) bool {
+		// The resolver turns what befell its own sockets into text.
+		return errors.Is(err, errno) || isLookup && strings.HasSuffix(lookup.Err, errno.Error())
+	})
+}
+
+func innermost(err error) error {
+	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
+		err = inner
+	}
+	return err
+}
+
+// failed is the outcome of an attempt that ended in err; text is what the kubelet
+// would say.
+//
+// Where it differs from the kubelet: there, a dial that finds no descriptor, memory
+// or ephemeral port is a failure and counts, so that an agent in need would have
+// healthy applications killed. Here it is an error, which counts for nothing.
+func failed(ctx context.Context, err error, text string) (Outcome, error) {
+	switch {
+	case ctx.Err() != nil:
+		return cutShort(ctx)
+	case exhaustedBy(err):
+		return Outcome{Reason: Other, Output: clip(text)}, fmt.Errorf("the agent is out of resources: %w", err)
+	}
+	return Outcome{Reason: classify(err), Output: clip(text)}, nil
+}
+
+// cutShort is the outcome of an attempt that ctx has ended.
+func cutShort(ctx context.Context) (Outcome, error) {
+	return Outcome{Reason: Other}, fmt.Errorf("attempt cut short: %w", context.Cause(ctx))
+}
+
+// userinfo finds a user and a password in a URL. As in the URL's own syntax, the
+// authority ends at the first slash, question mark or hash, and the last @ in it
+// ends the userinfo.
+var userinfo = regexp.MustCompile(`//([^/?#\s"@:]*):[^/?#\s"]*@`)
+
+// redact hides passwords in URLs, in the way of net/http, which does so itself for
+// most of its errors: but not for a Location that it quotes, nor for a URL that it
+// cannot parse.
+func redact(text string) string {
+	return userinfo.ReplaceAllString(text, "//$1:***@")
+}

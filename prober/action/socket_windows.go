@@ -1,0 +1,49 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package action
+
+import "syscall"
+
+// Winsock has numbers of its own. Package syscall names few of them, and its E…
+// constants are inventions for Windows that no socket call returns.
+
+// exhausted are the errors of a dial that say that the agent or its machine has run
+// out of something: descriptors, buffers, memory, ephemeral ports.
+var exhausted = []error{
+	syscall.Errno(8),     // ERROR_NOT_ENOUGH_MEMORY
+	syscall.Errno(10024), // WSAEMFILE
+	syscall.Errno(10049), // WSAEADDRNOTAVAIL
+	syscall.Errno(10055), // WSAENOBUFS
+}
+
+// errnos groups the system's errors by the reason they stand for.
+var errnos = []errnoReason{
+	{ConnectionRefused, []error{
+		syscall.Errno(10061), // WSAECONNREFUSED
+	}},
+	{ConnectionReset, []error{
+		syscall.WSAECONNABORTED, syscall.WSAECONNRESET, syscall.ERROR_BROKEN_PIPE,
+	}},
+	{NoRoute, []error{
+		syscall.Errno(10050), // WSAENETDOWN
+		syscall.Errno(10051), // WSAENETUNREACH
+		syscall.Errno(10064), // WSAEHOSTDOWN
+		syscall.Errno(10065), // WSAEHOSTUNREACH
+	}},
+}
+
+func setLinger(fd uintptr, seconds int32) error {
+	return syscall.SetsockoptLinger(syscall.Handle(fd), syscall.SOL_SOCKET, syscall.SO_LINGER,
+		&syscall.Linger{Onoff: 1, Linger: seconds})
+}

@@ -1,0 +1,43 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package action
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"strconv"
+
+	"github.com/prober-exporter/prober_exporter/config"
+)
+
+// newTCPSocket returns the action that connects: nothing is sent or read (rule 10.1).
+func newTCPSocket(t *config.Target, p *config.Probe) Func {
+	address := hostPort(cmp.Or(p.TCPSocket.Host, t.Host), p.TCPSocket.Port.Number)
+	dialer := newDialer(p.Timeout)
+	return func(ctx context.Context) (Outcome, error) {
+		conn, err := dialer.DialContext(ctx, "tcp", address)
+		if err != nil {
+			return failed(ctx, err, err.Error())
+		}
+		// It has connected, and that was the question (rule 10.4).
+		_ = conn.Close()
+		return Outcome{Success: true}, nil
+	}
+}
+
+// hostPort is net.JoinHostPort for a number: it brackets IPv6 addresses.
+func hostPort(host string, port int) string {
+	return net.JoinHostPort(host, strconv.Itoa(port))
+}

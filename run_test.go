@@ -1,0 +1,398 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The example runs as it stands but for the port: ready within two seconds, and
+// counted.
+func TestExample(t *testing.T) {
+	example, err := os.ReadFile("config.example.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	_, port, _ := net.SplitHostPort(address)
+	file := write(t, strings.ReplaceAll(string(example), "9709", port))
+	begin := time.Now()
+	a := start(t, "--config.file="+file, "--web.listen-address="+address)
+	a.says(a.web+"/ready?verbose", 200, "[+]self ok\n")
+	if took := time.Since(begin); took > 2*time.Second {
+		t.Errorf("ready after %v, want 2 s at most", took)
+	}
+	a.is(a.web+"/ready?verbose", 200, "ready check passed")
+	for _, series := range []string{
+		`prober_probe_total{probe_type="Readiness",result="successful",target="self",team="platform"}`,
+		`prober_probe_total{probe_type="Liveness",result="successful",target="command"}`,
+	} {
+		if got := metric(t, a, series); got == "" || got == "0" {
+			t.Errorf("%s is %q, want it to count", series, got)
+		}
+	}
+	if strings.Contains(a.log.String(), "level=warn") || strings.Contains(a.log.String(), "level=error") {
+		t.Errorf("the example makes the agent complain:\n%s", a.log)
+	}
+}
+
+// Bad flags exit with 2 and one line that says which.
+func TestBadFlags(t *testing.T) {
+	for flag, want := range map[string]string{
+		"--no-such-flag":                   "unknown long flag '--no-such-flag'",
+		"--log.level=loud":                 "loud",
+		"--web.max-requests=0":             "--web.max-requests must be at least 1, is 0",
+		"--probe.max-in-flight=-1":         "--probe.max-in-flight must be between 0 and 8000, is -1",
+		"--shutdown.delay=-1s":             "--shutdown.delay must not be negative, is -1s",
+		"--config.auto-reload-interval=0s": "--config.auto-reload-interval must be greater than 0, is 0s",
+		"--web.external-url=::":            "--web.external-url",
+		"--web.external-url=/prefix":       "must be an http or https URL with a host",
+	} {
+		var log bytes.Buffer
+		if code := run(context.Background(), []string{flag}, &log); code != exitUsage || !strings.Contains(log.String(), want) || strings.Count(log.String(), "\n") != 1 {
+			t.Errorf("%s: exit %d, %q; want 2 and one line with %q", flag, code, log.String(), want)
+		}
+	}
+}
+
+// What cannot run ends with exit 1 before anything listens, and says why.
+func TestCannotRun(t *testing.T) {
+	good := write(t, "targets: []\n")
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	brokenWeb := write(t, "tls_server_config: {cert_file: /nowhere}\n")
+	for what, tt := range map[string]struct {
+		args []string
+		want string
+	}{
+		"a missing file":           {[]string{"--config.file=/nowhere/prober.yml"}, "no such file"},
+		"a directory":              {[]string{"--config.file=" + t.TempDir()}, "directory"},
+		"a mistake":                {[]string{"--config.file=" + write(t, "targets:\n  - name: a\n")}, "prober.yml:2: targets[0]"},
+		"a taken address":          {[]string{"--config.file=" + good, "--web.listen-address=" + taken.Addr().String()}, "address already in use"},
+		"a taken health address":   {[]string{"--config.file=" + good, "--health.listen-address=" + taken.Addr().String()}, "address already in use"},
+		"a broken web config":      {[]string{"--config.file=" + good, "--web.config.file=" + brokenWeb}, "nowhere"},
+		"a telemetry path of ours": {[]string{"--config.file=" + good, "--web.telemetry-path=/live"}, "/live"},
+		"no sockets by systemd":    {[]string{"--config.file=" + good, "--web.systemd-socket"}, "systemd"},
+		"a vsock without port":     {[]string{"--config.file=" + good, "--web.listen-address=vsock://"}, "vsock"},
+	} {
+		var log bytes.Buffer
+		args := tt.args
+		if !strings.Contains(strings.Join(args, " "), "--web.listen-address") {
+			args = append(args, "--web.listen-address=127.0.0.1:0")
+		}
+		if code := run(context.Background(), args, &log); code != exitError || !strings.Contains(log.String(), tt.want) || strings.Contains(log.String(), "Listening") {
+			t.Errorf("%s: exit %d, want 1 and %q, before anything listens:\n%s", what, code, tt.want, log.String())
+		}
+	}
+}
+
+// --config.check tells every mistake and warning of both files, and runs nothing.
+func TestConfigCheck(t *testing.T) {
+	boot := "targets:\n  - name: a\n    startupProbe: {tcpSocket: {port: 1}}\n    livenessProbe: {tcpSocket: {port: 1}}\n"
+	for what, tt := range map[string]struct {
+		file, web string
+		code      int
+		want      []string
+	}{
+		"good":        {"targets: []\n", "", 0, []string{"0 targets"}},
+		"a warning":   {boot, "", 0, []string{"prober.yml:4: targets[0].livenessProbe", "1 targets"}},
+		"bad":         {"targets: [{}]\n", "", 1, []string{"prober.yml:1: targets[0]"}},
+		"web is bad":  {"targets: []\n", "nonsense: 1\n", 1, []string{"nonsense"}},
+		"both are":    {"targets: [{}]\n", "nonsense: 1\n", 1, []string{"targets[0]", "nonsense"}},
+		"web is good": {"targets: []\n", "basic_auth_users: {}\n", 0, []string{"0 targets"}},
+	} {
+		args := []string{"--config.check", "--config.file=" + write(t, tt.file)}
+		if tt.web != "" {
+			args = append(args, "--web.config.file="+write(t, tt.web))
+		}
+		var log bytes.Buffer
+		code := run(context.Background(), args, &log)
+		for _, want := range tt.want {
+			if code != tt.code || !strings.Contains(log.String(), want) {
+				t.Errorf("%s: exit %d, want %d and %q:\n%s", what, code, tt.code, want, log.String())
+			}
+		}
+	}
+}
+
+// All ways to reload are one path: a good file is applied, a bad one is refused and
+// everything stays as it was.
+func TestReload(t *testing.T) {
+	app := newApp(t)
+	file := write(t, "targets:"+app.target("one"))
+	a := start(t, flags(file, "--web.enable-lifecycle")...)
+	a.says(a.health+"/ready", 200, "ok")
+	if got := metric(t, a, "prober_exporter_config_last_reload_successful"); got != "1" {
+		t.Errorf("last reload successful: %q, want 1", got)
+	}
+	reloads := map[string]func(){
+		"request": func() { do(t, http.MethodPost, a.web+"/-/reload") },
+		"signal": func() {
+			if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+				t.Fatal(err)
+			}
+		},
+	}
+	for how, reload := range reloads {
+		rewrite(t, file, "targets:"+app.target("one")+app.target(how))
+		reload()
+		a.says(a.health+"/ready/"+how, 200, "ok")
+		a.is(a.health+"/ready/one", 200, "ok")
+
+		rewrite(t, file, "targets:"+app.target("one")+"\n  - name: 7up!\n")
+		reload()
+		a.eventually("a refused reload is counted", func() error {
+			if got := metric(t, a, "prober_exporter_config_last_reload_successful"); got != "0" {
+				return fmt.Errorf("last reload successful: %s, want 0", got)
+			}
+			return nil
+		})
+		a.logs("level=error", "configuration not loaded", "prober.yml:6", "targets[1].name")
+		a.is(a.health+"/ready/"+how, 200, "ok")
+	}
+	status, body := do(t, http.MethodPost, a.web+"/-/reload")
+	if status != 500 || !strings.Contains(body, "targets[1].name") {
+		t.Errorf("a refused reload answers %d %q, want 500 and the mistake", status, body)
+	}
+	rewrite(t, file, "targets:"+app.target("one"))
+	if status, body := do(t, http.MethodPost, a.web+"/-/reload"); status != 200 {
+		t.Errorf("a good reload answers %d %q", status, body)
+	}
+	a.is(a.health+"/live/request", 200, "[?]request removed: not probed")
+	a.is(a.health+"/ready/request", 404, "")
+	if got := metric(t, a, `prober_target_ready{target="request"}`); got != "" {
+		t.Errorf("a removed target still has a series: %s", got)
+	}
+}
+
+// Auto-reload follows the symbolic link of a mounted ConfigMap, tries a bad file
+// once, and needs no file system events.
+func TestAutoReload(t *testing.T) {
+	app := newApp(t)
+	dir := t.TempDir()
+	version := func(name, content string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		rewrite(t, filepath.Join(dir, name, "prober.yml"), content)
+		if err := os.Symlink(name, filepath.Join(dir, "..tmp")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(filepath.Join(dir, "..tmp"), filepath.Join(dir, "..data")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	version("v1", "targets:"+app.target("one"))
+	if err := os.Symlink(filepath.Join("..data", "prober.yml"), filepath.Join(dir, "prober.yml")); err != nil {
+		t.Fatal(err)
+	}
+	a := start(t, flags(filepath.Join(dir, "prober.yml"), "--config.enable-auto-reload", "--config.auto-reload-interval=20ms")...)
+	a.says(a.health+"/ready/one", 200, "ok")
+	version("v2", "targets:"+app.target("two"))
+	a.says(a.health+"/ready/two", 200, "ok")
+	version("v3", "nonsense")
+	a.logs("configuration not loaded")
+	version("v4", "targets:"+app.target("four"))
+	a.says(a.health+"/ready/four", 200, "ok")
+	if n := strings.Count(a.log.String(), "configuration not loaded"); n != 1 {
+		t.Errorf("a bad file is complained of %d times, want once:\n%s", n, a.log)
+	}
+	if err := os.Remove(filepath.Join(dir, "..data")); err != nil {
+		t.Fatal(err)
+	}
+	a.logs("configuration not loaded", "no such file")
+	a.is(a.health+"/ready/four", 200, "ok")
+}
+
+// With --config.fail-open a broken or missing file kills nobody, and is tried again
+// until it is good.
+func TestFailOpen(t *testing.T) {
+	app := newApp(t)
+	for what, content := range map[string]string{"broken": "targets: [", "missing": ""} {
+		t.Run(what, func(t *testing.T) {
+			file := write(t, content)
+			if what == "missing" {
+				if err := os.Remove(file); err != nil {
+					t.Fatal(err)
+				}
+			}
+			a := start(t, flags(file, "--config.fail-open", "--config.auto-reload-interval=20ms")...)
+			a.is(a.health+"/live", 200, "[?] no configuration")
+			a.is(a.health+"/live/app", 200, "[?] no configuration")
+			for _, path := range []string{"/ready", "/started", "/-/ready", "/ready/app"} {
+				a.is(a.health+path, 503, "")
+			}
+			a.is(a.health+"/-/healthy", 200, "")
+			a.is(a.web+"/config", 503, "")
+			a.logs("level=error", "configuration not loaded")
+			if got := metric(t, a, "prober_exporter_config_last_reload_successful"); got != "0" {
+				t.Errorf("last reload successful: %q, want 0", got)
+			}
+			rewrite(t, file, "targets:"+app.target("app"))
+			a.says(a.health+"/ready/app", 200, "ok")
+			a.is(a.health+"/-/ready", 200, "")
+		})
+	}
+}
+
+// On SIGTERM every live answers 200, the aggregate ready 503, one target's ready
+// the truth, until the delay is over; a second signal cuts it short. Exit 0.
+func TestShutdown(t *testing.T) {
+	app, dying := newApp(t), newApp(t)
+	file := write(t, "targets:"+app.target("app")+dying.target("dying"))
+	terminate := func() {
+		if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := start(t, flags(file, "--shutdown.delay=1h")...)
+	a.says(a.health+"/ready", 200, "ok")
+	dying.broken.Store(true)
+	a.says(a.health+"/live/dying", 503, "[-]dying failed: liveness: http_status (2/2)")
+	terminate()
+	a.says(a.health+"/-/ready", 503, "stopping")
+	a.is(a.health+"/live", 200, "")
+	a.is(a.health+"/live/dying", 200, "")
+	a.is(a.health+"/ready", 503, "[-]agent stopping")
+	a.is(a.health+"/ready/app", 200, "ok")
+	app.broken.Store(true) // readiness goes on being probed, liveness does not
+	a.says(a.health+"/ready/app", 503, "[-]app failed: readiness: http_status (1/1)")
+	a.is(a.health+"/live/app", 200, "")
+	begin := time.Now()
+	terminate()
+	if code := a.wait(); code != 0 || time.Since(begin) > 5*time.Second {
+		t.Errorf("exit %d after %v, want 0 at once:\n%s", code, time.Since(begin), a.log)
+	}
+
+	a = start(t, flags(file, "--shutdown.delay=200ms")...)
+	begin = time.Now()
+	terminate()
+	if code := a.wait(); code != 0 || time.Since(begin) < 200*time.Millisecond {
+		t.Errorf("exit %d after %v, want 0 after the delay of 200 ms", code, time.Since(begin))
+	}
+}
+
+// A broken web configuration, from the start or later, takes nothing from the
+// health listener.
+func TestBrokenWebConfig(t *testing.T) {
+	app := newApp(t)
+	file := write(t, "targets:"+app.target("app"))
+	web := write(t, "nonsense: 1\n")
+	args := append(flags(file), "--web.config.file="+web)
+	a := start(t, append(args, "--config.fail-open", "--config.auto-reload-interval=20ms")...)
+	a.says(a.health+"/ready", 200, "ok")
+	a.logs("level=error", "the web listener does not serve", "nonsense")
+	rewrite(t, web, "basic_auth_users: {}\n")
+	a.says(a.web+"/metrics", 200, "prober_probe_total")
+	a.stop()
+
+	a = start(t, args...)
+	a.says(a.web+"/live", 200, "ok")
+	rewrite(t, web, "nonsense: 1\n")
+	a.says(a.web+"/live", 500, "")
+	a.is(a.health+"/live", 200, "ok")
+}
+
+// The web configuration's users guard the web listener, not the health listener;
+// without the latter a warning tells what that means.
+func TestBasicAuth(t *testing.T) {
+	app := newApp(t)
+	file := write(t, "targets:"+app.target("app"))
+	web := write(t, "basic_auth_users: {alice: $2y$10$X0h1gDsPszWURQaxFh.zoubFi6DXncSjhoQNJgRrnGs7EsimhC7zG}\n")
+	a := start(t, append(flags(file), "--web.config.file="+web)...)
+	a.says(a.health+"/ready", 200, "ok")
+	a.is(a.web+"/ready", 401, "")
+	a.is(a.web+"/metrics", 401, "")
+	if strings.Contains(a.log.String(), "level=warn") {
+		t.Errorf("a warning in spite of the health listener:\n%s", a.log)
+	}
+	a.stop()
+	a = start(t, "--config.file="+file, "--web.listen-address=127.0.0.1:0", "--web.config.file="+web)
+	a.logs("level=warn", "--health.listen-address")
+}
+
+// The one-shot client prints the answer and exits 0 for 200 alone.
+func TestHealthCheck(t *testing.T) {
+	app := newApp(t)
+	a := start(t, flags(write(t, "targets:"+app.target("app")))...)
+	a.says(a.health+"/ready", 200, "ok")
+	for url, want := range map[string]int{
+		a.health + "/ready/app":    0,
+		a.health + "/ready/nobody": 1,
+		"http://127.0.0.1:1/":      1,
+		"nonsense://":              1,
+		"http://bad host/":         1,
+	} {
+		var log bytes.Buffer
+		if code := run(context.Background(), []string{"--health.check=" + url}, &log); code != want {
+			t.Errorf("%s: exit %d, want %d: %s", url, code, want, log.String())
+		}
+	}
+}
+
+// Neither the log nor any page shows the value of a header or of a variable, even if
+// the target prints it.
+func TestSecrets(t *testing.T) {
+	app := newApp(t)
+	t.Setenv("FROM_ENV", "hunter2secret")
+	file := write(t, `targets:
+  - name: app
+    env: [{name: TOKEN, value: "${FROM_ENV}"}, {name: BOTH, value: "x-$(TOKEN)"}]
+    readinessProbe:
+      httpGet: {port: `+app.port+`, path: /h, httpHeaders: [{name: Authorization, value: "Bearer ${FROM_ENV}"}]}
+      periodSeconds: 0.1
+    livenessProbe:
+      exec: {command: [sh, -c, "echo $(TOKEN); echo $BOTH; exit 1"]}
+      periodSeconds: 0.1
+`)
+	a := start(t, flags(file, "--log.level=debug", "--log.format=json", "--web.enable-lifecycle")...)
+	a.eventually("a failed liveness", func() error {
+		if _, body := get(t, a.web+"/api/v1/targets/app"); !strings.Contains(body, "redacted") {
+			return fmt.Errorf("no output yet: %s", body)
+		}
+		return nil
+	})
+	if h, ok := app.headers.Load("/h"); !ok || h.(http.Header).Get("Authorization") != "Bearer hunter2secret" {
+		t.Errorf("the app was not sent the header: %v", h)
+	}
+	for _, path := range []string{"/metrics", "/config", "/api/v1/targets", "/api/v1/targets/app", "/live?verbose", "/"} {
+		if _, body := get(t, a.web+path); strings.Contains(body, "hunter2") {
+			t.Errorf("%s shows a secret: %s", path, body)
+		}
+	}
+	a.is(a.web+"/config", 200, "<redacted>")
+	if log := a.log.String(); strings.Contains(log, "hunter2") || !regexp.MustCompile(`"msg":"result changed"`).MatchString(log) {
+		t.Errorf("the log shows a secret, or nothing:\n%s", log)
+	}
+}
