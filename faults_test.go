@@ -58,12 +58,12 @@ func TestReloadUnderLoad(t *testing.T) {
 			if i%10 != 0 && i%10 == n%10 {
 				timeout = 5 + n
 			}
-			fmt.Fprintf(&b, "  - {name: t%d, livenessProbe: {tcpSocket: {port: %s}, periodSeconds: 2, timeoutSeconds: %d}}\n", i, app.port, timeout)
+			fmt.Fprintf(&b, "  - {name: t%d, livenessProbe: {httpGet: {port: %s}, periodSeconds: 5, timeoutSeconds: %d}}\n", i, app.port, timeout)
 		}
 		return b.String()
 	}
 	file := write(t, config(0))
-	a := start(t, flags(file, "--web.enable-lifecycle", "--log.level=error")...)
+	a := start(t, flags(file, "--web.enable-lifecycle")...)
 	a.says(a.health+"/ready", 200, "ok")
 
 	counted := func() uint64 {
@@ -181,7 +181,7 @@ func TestHostileTargets(t *testing.T) {
 	for i := range 20 {
 		fmt.Fprintf(&b, "  - {name: good%d, livenessProbe: {httpGet: {port: %s}, periodSeconds: 1}}\n", i, app.port)
 	}
-	a := startProcess(t, "", flags(write(t, b.String()), "--log.level=error")...)
+	a := startProcess(t, "", flags(write(t, b.String()))...)
 	rss := func() int {
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", a.cmd.Process.Pid))
 		if err != nil {
@@ -252,7 +252,7 @@ func TestSlowScrapes(t *testing.T) {
 		fmt.Fprintf(&b, "  - {name: idle%d, readinessProbe: {tcpSocket: {port: %s}, periodSeconds: 3600}, livenessProbe: {tcpSocket: {port: %s}, initialDelaySeconds: 3600}}\n", i, app.port, app.port)
 	}
 	b.WriteString(strings.TrimPrefix(app.target("busy"), "\n"))
-	a := startProcess(t, "", flags(write(t, b.String()), "--log.level=error", "--web.max-requests=4")...)
+	a := startProcess(t, "", flags(write(t, b.String()), "--web.max-requests=4")...)
 	a.says(a.health+"/live/busy", 200, "ok")
 	var refused, served atomic.Int64
 	var clients sync.WaitGroup

@@ -122,10 +122,18 @@ func (a *agent) begin(cmd *exec.Cmd) {
 	a.t.Cleanup(func() { a.stop() })
 }
 
-var (
-	webAddress    = regexp.MustCompile(`msg="Listening on".* address=(\S+)`)
-	healthAddress = regexp.MustCompile(`msg="serving the health endpoints" address=(\S+)`)
-)
+// address is a listener's in a line of the log, logfmt or JSON.
+var address = regexp.MustCompile(`address"?[=:]"?(127\.0\.0\.1:\d+)`)
+
+// addressIn returns the base URL in the first line of the log with that message.
+func (a *agent) addressIn(message string) string {
+	for line := range strings.Lines(a.log.String()) {
+		if m := address.FindStringSubmatch(line); m != nil && strings.Contains(line, message) {
+			return "http://" + m[1]
+		}
+	}
+	return ""
+}
 
 func (a *agent) waitUntilServing(args []string) {
 	a.t.Helper()
@@ -136,15 +144,9 @@ func (a *agent) waitUntilServing(args []string) {
 			a.t.Fatalf("exit %d instead of serving:\n%s", code, a.log)
 		default:
 		}
-		log := a.log.String()
-		if m := webAddress.FindStringSubmatch(log); m != nil {
-			a.web = "http://" + m[1]
-		}
-		if m := healthAddress.FindStringSubmatch(log); m != nil {
-			a.health = "http://" + m[1]
-		}
+		a.web, a.health = a.addressIn("Listening on"), a.addressIn("serving the health endpoints")
 		if a.web == "" || healthy && a.health == "" {
-			return fmt.Errorf("no address in the log:\n%s", log)
+			return fmt.Errorf("no address in the log:\n%s", a.log)
 		}
 		return nil
 	})

@@ -100,7 +100,7 @@ func TestCannotRun(t *testing.T) {
 		"a mistake":                {[]string{"--config.file=" + write(t, "targets:\n  - name: a\n")}, "prober.yml:2: targets[0]"},
 		"a taken address":          {[]string{"--config.file=" + good, "--web.listen-address=" + taken.Addr().String()}, "address already in use"},
 		"a taken health address":   {[]string{"--config.file=" + good, "--health.listen-address=" + taken.Addr().String()}, "address already in use"},
-		"a broken web config":      {[]string{"--config.file=" + good, "--web.config.file=" + brokenWeb}, "nowhere"},
+		"a broken web config":      {[]string{"--config.file=" + good, "--web.config.file=" + brokenWeb}, "key_file"},
 		"a telemetry path of ours": {[]string{"--config.file=" + good, "--web.telemetry-path=/live"}, "/live"},
 		"no sockets by systemd":    {[]string{"--config.file=" + good, "--web.systemd-socket"}, "systemd"},
 		"a vsock without port":     {[]string{"--config.file=" + good, "--web.listen-address=vsock://"}, "vsock"},

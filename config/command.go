@@ -34,12 +34,16 @@ func LookCommand(file, pathEnv string) (string, error) {
 		return exec.LookPath(file)
 	}
 	for _, dir := range filepath.SplitList(pathEnv) {
+		path := filepath.Join(dir, file)
+		if !filepath.IsAbs(path) {
+			path = "." + string(filepath.Separator) + path
+		}
 		// With a directory in front, LookPath only checks that one file: what is
 		// executable, and what extensions it may have, is the system's business.
-		path, err := exec.LookPath(filepath.Join(dir, file))
+		path, err := exec.LookPath(path)
 		switch {
-		case err != nil && !errors.Is(err, exec.ErrDot):
-		case !filepath.IsAbs(dir):
+		case err != nil:
+		case !filepath.IsAbs(path):
 			return "", &exec.Error{Name: file, Err: exec.ErrDot}
 		default:
 			return path, nil

@@ -126,7 +126,7 @@ func rewrite(t *testing.T, file, comment string, sections []section, got map[str
 			text += "-- " + name + " --\n" + got[name]
 		}
 	}
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -16,6 +16,7 @@ package config
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"sort"
 	"strings"
@@ -198,7 +199,7 @@ func (a *aliases) size(n *yaml.Node) int {
 			a.line, a.problem = n.Line, "an alias refers to what it is a part of"
 		default:
 			if a.total += size; a.total > maxAliased {
-				a.line, a.problem = n.Line, "the aliases stand for too many values"
+				a.line, a.problem = n.Line, fmt.Sprintf("the aliases stand for too many values: more than %d", maxAliased)
 			}
 		}
 		return size

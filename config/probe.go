@@ -229,7 +229,11 @@ func (d *decoder) grpc(v value) *GRPC {
 // whatever its protocol (rule 8.1); here a name that is none is an error, because
 // the probe would never count (rule 7.6).
 func (d *decoder) portRef(v value, ports []Port) PortRef {
-	if !v.set() || typeName(v.node) != aString || v.node.Style == 0 && isNumber(v.node.Value) {
+	if v.set() && typeName(v.node) != aNumber && typeName(v.node) != aString {
+		d.wrong(v, "must be a number or a string, is %s", typeName(v.node))
+		return PortRef{}
+	}
+	if !v.set() || typeName(v.node) == aNumber || v.node.Style == 0 && isNumber(v.node.Value) {
 		return PortRef{Number: d.portNumber(v)}
 	}
 	name := v.node.Value

@@ -45,7 +45,7 @@ func nearest(key string, keys []string) string {
 			return k
 		}
 		// A short key is near to too many.
-		if n := distance(key, k); n < least && n <= len(k)/2 {
+		if n := distance(key, k); n < least && n < len(k)/2 {
 			best, least = k, n
 		}
 	}

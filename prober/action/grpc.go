@@ -20,6 +20,7 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -51,12 +52,11 @@ const (
 
 // The library logs to stderr in a format of its own; what goes wrong is in the
 // outcome. It has to be told before it is used, hence at this point.
-var _ = silenceGRPC()
-
-func silenceGRPC() struct{} {
-	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard))
-	return struct{}{}
-}
+var _ = func() grpclog.LoggerV2 {
+	silent := grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard)
+	grpclog.SetLoggerV2(silent)
+	return silent
+}()
 
 // grpcCheck is what the attempts of a grpc probe have in common.
 type grpcCheck struct {
@@ -106,7 +106,7 @@ func (g *grpcCheck) attempt(ctx context.Context) (Outcome, error) {
 	defer conns.close()
 	var word lastWord
 
-	client, err := grpc.NewClient(g.target, append(g.options[:len(g.options):len(g.options)],
+	client, err := grpc.NewClient(g.target, append(slices.Clip(g.options),
 		grpc.WithTransportCredentials(heardCredentials{g.credentials(), &word}),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 			return g.dial(ctx, conns, &word)
@@ -115,11 +115,12 @@ func (g *grpcCheck) attempt(ctx context.Context) (Outcome, error) {
 	if err != nil {
 		return failed(ctx, err, fmt.Sprintf("error: failed to connect service at %q: %v", g.address, err))
 	}
-	defer client.Close()
+	defer func() { _ = client.Close() }()
 
 	if !connect(limited, client) {
+		heard := word.get()
 		conns.reset() // nobody there to say goodbye to
-		return g.unconnected(ctx, limited.Err(), word.get())
+		return g.unconnected(ctx, limited.Err(), heard)
 	}
 	response, err := healthpb.NewHealthClient(client).Check(limited, g.request)
 	if err != nil {

@@ -27,7 +27,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/config"
 )
 
-// recorded is a row of testdata/handlers.txt.
+// recordedRow is a row of testdata/handlers.txt.
 type recordedRow struct {
 	name, want string
 }
@@ -73,7 +73,8 @@ func shown(got Outcome, err error, took time.Duration) string {
 	if len(got.Output) > 5000 {
 		output = fmt.Sprintf("%q", got.Output[:20]+"… len "+strconv.Itoa(len(got.Output)))
 	}
-	return fmt.Sprintf("%s err=%s %.1fs %s", result, reason, took.Seconds(), output)
+	// Whole seconds: the only times recorded are 0.0 and 1.0, and a busy machine is slow.
+	return fmt.Sprintf("%s err=%s %d.0s %s", result, reason, int(took.Seconds()), output)
 }
 
 // Every recorded case gives what the kubelet's handler gave: result, error, seconds

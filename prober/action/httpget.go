@@ -217,7 +217,9 @@ func judge(status int, body string) Outcome {
 	case status < 200 || status > 399:
 		return Outcome{Reason: HTTPStatus, Output: fmt.Sprintf("HTTP probe failed with statuscode: %d", status)}
 	case status > 299:
-		return Outcome{Success: true, Warning: true, Output: clip("Probe terminated redirects, Response body: " + body)}
+		// Servers like to say where to go in the body, too: with a password if it is in
+		// the Location.
+		return Outcome{Success: true, Warning: true, Output: clip("Probe terminated redirects, Response body: " + redact(body))}
 	}
 	return Outcome{Success: true, Output: body}
 }

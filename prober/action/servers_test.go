@@ -54,6 +54,7 @@ func site() http.Handler {
 	mux.HandleFunc("/reset", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "100")
 		io.WriteString(w, "begun")
+		w.(http.Flusher).Flush()
 		panic(http.ErrAbortHandler)
 	})
 	mux.HandleFunc("/bigslow", func(w http.ResponseWriter, r *http.Request) {

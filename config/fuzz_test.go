@@ -1,0 +1,107 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package config
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Whatever the file, Load returns a configuration or mistakes, never both and never
+// a panic. A configuration is complete, and the same after it was written and read.
+// Mistakes and notices have a line each and no secret.
+func FuzzLoad(f *testing.F) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		_, sections := archive(f, file)
+		f.Add([]byte(find(sections, "prober.yml")))
+	}
+	const secret = "Zx9-from-the-environment"
+	lookup := func(name string) (string, bool) {
+		switch name {
+		case "SECRET", "TOKEN", "HOST", "ZONE":
+			return secret + "\x01${", true // no host, no header value
+		case "POD_IP":
+			return "10.0.0.1", true
+		}
+		return "", false
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if strings.Contains(string(data), secret) {
+			return
+		}
+		cfg, notices, err := Load("f", data, lookup)
+		if (cfg == nil) == (err == nil) {
+			t.Fatalf("config %v, error %v", cfg, err)
+		}
+		for _, n := range notices {
+			checkLine(t, n.String(), n.Line, secret)
+		}
+		if err != nil {
+			errs, ok := err.(Errors) //nolint:errorlint // the type is the promise
+			if !ok || len(errs) == 0 {
+				t.Fatalf("%T %v", err, err)
+			}
+			for _, e := range errs {
+				if e.File == "f" {
+					checkLine(t, e.Error(), e.Line, secret)
+				}
+			}
+			return
+		}
+		for i := range cfg.Targets {
+			checkTarget(t, &cfg.Targets[i])
+		}
+		checkYAML(t, cfg)
+	})
+}
+
+func checkLine(t *testing.T, text string, line int, secret string) {
+	t.Helper()
+	if line < 1 || strings.ContainsAny(text, "\n\r\x00") || strings.Contains(text, secret) || len(text) > 1000 {
+		t.Fatalf("line %d: %q", line, text)
+	}
+}
+
+func checkTarget(t *testing.T, target *Target) {
+	t.Helper()
+	probes := 0
+	for _, p := range []*Probe{target.StartupProbe, target.ReadinessProbe, target.LivenessProbe} {
+		if p == nil {
+			continue
+		}
+		probes++
+		if p.Action() == "" || p.Timeout <= 0 || p.Period <= 0 || p.InitialDelay < 0 || p.SuccessThreshold < 1 || p.FailureThreshold < 1 {
+			t.Fatalf("incomplete: %+v", p)
+		}
+		if p.Exec != nil && len(target.Command(p.Exec)) == 0 {
+			t.Fatal("no command")
+		}
+	}
+	if probes == 0 || target.Name == "" || target.Host == "" || target.Instance.Source == "" {
+		t.Fatalf("incomplete: %+v", target)
+	}
+	for _, s := range target.Secrets() {
+		if len(s) < leastSecret {
+			t.Fatalf("too short to look for: %q", s)
+		}
+	}
+	if len(target.Environ(nil)) > len(target.Env) {
+		t.Fatal("more variables than written")
+	}
+}

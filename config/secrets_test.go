@@ -1,0 +1,154 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package config
+
+import (
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Secrets has each form in which a secret may be seen, longest first, none twice and
+// none of less than 4 bytes.
+func TestSecrets(t *testing.T) {
+	target := mustLoad(t, `targets:
+  - name: a
+    env:
+      - {name: TOKEN, value: s3cret}
+      - {name: URL, value: "http://$(TOKEN)@h"}
+      - {name: TOKEN, value: later}
+      - {name: SHORT, value: abc}
+      - {name: SAME, value: later}
+    startupProbe: {tcpSocket: {port: 1}}
+    readinessProbe:
+      httpGet:
+        port: 1
+        path: http://us%65r:p%40ss@h/x
+        httpHeaders: [{name: authorization, value: " Bearer tok.en "}, {name: X-Key, value: some key}]
+    livenessProbe:
+      httpGet:
+        port: 1
+        path: //name@h/
+        httpHeaders: [{name: Proxy-Authorization, value: Basic am9lOmh1bnRlcjI=}]
+`)
+	got := target.Secrets()
+	want := []string{
+		"Basic am9lOmh1bnRlcjI=", "http://$(TOKEN)@h", "am9lOmh1bnRlcjI=", " Bearer tok.en ", "http://s3cret@h", "Bearer tok.en",
+		"us%65r:p%40ss", "dXNlcjpwQHNz", "joe:hunter2", "user:p@ss", "bmFtZTo=", "some key", "hunter2", "p%40ss",
+		"s3cret", "tok.en", "later", "name:", "name", "p@ss",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	if got := (&Target{}).Secrets(); len(got) != 0 {
+		t.Errorf("a target without secrets has %q", got)
+	}
+}
+
+// Only what stands where a URL has its user is one.
+func TestUserinfo(t *testing.T) {
+	for path, want := range map[string]string{
+		"http://u:p@x/y": "u:p", "//u@x": "u", "HTTP://u:p@": "u:p", "http://a@b@c/": "a@b", "http://u:p%zz@x/": "u:p%zz",
+		"x-y+z.1://u:p@x?a": "u:p",
+	} {
+		if got, ok := userinfo(path); !ok || got != want {
+			t.Errorf("%s has the user %q, %t", path, got, ok)
+		}
+	}
+	for _, path := range []string{"", "/", "/a@b", "/x//u:p@h", "http://x/u@y", "//x?a@b", "//x#a@b", "?a//u@b", "a@b"} {
+		if got, ok := userinfo(path); ok {
+			t.Errorf("%s has the user %q", path, got)
+		}
+	}
+}
+
+// withoutSecrets returns what the running configuration is loaded back as.
+func withoutSecrets(c *Config) *Config {
+	for i := range c.Targets {
+		t := &c.Targets[i]
+		for j := range t.Env {
+			t.Env[j].Value = redacted
+		}
+		for _, p := range []*Probe{t.StartupProbe, t.ReadinessProbe, t.LivenessProbe} {
+			if p == nil || p.HTTPGet == nil {
+				continue
+			}
+			for j := range p.HTTPGet.Headers {
+				p.HTTPGet.Headers[j].Value = redacted
+			}
+			if user, ok := userinfo(p.HTTPGet.Path); ok {
+				p.HTTPGet.Path = strings.Replace(p.HTTPGet.Path, "//"+user+"@", "//"+redacted+"@", 1)
+			}
+		}
+	}
+	return c
+}
+
+// checkYAML says whether a configuration is the same after it was written and read.
+func checkYAML(t *testing.T, cfg *Config) {
+	t.Helper()
+	out, err := cfg.YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, _, err := Load("config", out, environment(""))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if want := withoutSecrets(cfg); !reflect.DeepEqual(again, want) {
+		t.Fatalf("written as\n%s\nread as %+v\nwant    %+v", out, again, want)
+	}
+}
+
+// The running configuration, written and loaded, is the same but for the secrets.
+func TestYAMLLoads(t *testing.T) {
+	files, err := filepath.Glob("testdata/valid-*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		_, sections := archive(t, file)
+		cfg, _, err := Load("prober.yml", []byte(find(sections, "prober.yml")), environment(find(sections, "env")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkYAML(t, cfg)
+	}
+}
+
+// No secret of a file is in its running configuration, whichever way it came in.
+func TestYAMLHasNoSecrets(t *testing.T) {
+	cfg, _, err := Load("prober.yml", []byte(`targets:
+  - name: a
+    env: [{name: A, value: s3cret}, {name: B, value: "${S}"}]
+    livenessProbe:
+      httpGet: {port: 1, path: "http://s3cret:s3cret@h%zz/", httpHeaders: [{name: A, value: s3cret}, {name: B, value: "${S}"}]}
+`), environment("S=s3cret\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cfg.YAML()
+	if err != nil || strings.Contains(string(out), "s3cret") || strings.Count(string(out), redacted) != 5 {
+		t.Errorf("error %v\n%s", err, out)
+	}
+}
+
+// What cannot be written is an error, not a panic: no file can say such a thing.
+func TestYAMLError(t *testing.T) {
+	if _, err := (&Config{Targets: []Target{{Name: "\xff"}}}).YAML(); err == nil {
+		t.Error("invalid UTF-8 is written")
+	}
+}

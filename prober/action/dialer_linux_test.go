@@ -1,0 +1,226 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/prober-exporter/prober_exporter/config"
+)
+
+// blackHole is an address that answers no SYN: a listener whose queue is full.
+func blackHole(t *testing.T) string {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(fd) })
+	if err := errors.Join(unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), unix.Listen(fd, 0)); err != nil {
+		t.Fatal(err)
+	}
+	name, err := unix.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := hostPort("127.0.0.1", name.(*unix.SockaddrInet4).Port)
+	for range 8 {
+		conn, err := net.DialTimeout("tcp", address, 50*time.Millisecond)
+		if err != nil {
+			return address
+		}
+		t.Cleanup(func() { conn.Close() })
+	}
+	t.Skip("the queue of the listener does not fill")
+	return ""
+}
+
+func descriptors(t testing.TB) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}
+
+// Where nobody answers, the timeout ends an attempt, with the kubelet's text, and its
+// dial with it: none is left in the background.
+func TestDialTimeout(t *testing.T) {
+	address := blackHole(t)
+	before := descriptors(t)
+	for name, c := range map[string]struct {
+		f    Func
+		want string
+	}{
+		"httpGet":   {httpProbe(address, 100*time.Millisecond, config.HTTPGet{Path: "/"}), fmt.Sprintf("Get %q: context deadline exceeded (Client.Timeout exceeded while awaiting headers)", "http://"+address+"/")},
+		"tcpSocket": {tcpProbe(address, 100*time.Millisecond), "dial tcp " + address + ": i/o timeout"},
+		"grpc":      {grpcProbe(address, 100*time.Millisecond, "", ""), fmt.Sprintf("timeout: failed to connect service %q within 100ms: context deadline exceeded", address)},
+	} {
+		began := time.Now()
+		got := attempt(t, c.f)
+		took := time.Since(began)
+		if got != (Outcome{Reason: Timeout, Output: c.want}) {
+			t.Errorf("%s: got %+v, want %s", name, got, c.want)
+		}
+		if took < 100*time.Millisecond || took > 2*time.Second {
+			t.Errorf("%s: took %v, timeout 100ms", name, took)
+		}
+		if after := descriptors(t); after > before {
+			t.Errorf("%s: %d descriptors after, %d before", name, after, before)
+		}
+	}
+}
+
+// A silent peer does not hold up the end of an attempt although the socket lingers.
+func TestConnsClose(t *testing.T) {
+	c := newConns(t.Context(), newDialer(0))
+	address := raw(t, mute)
+	held, err := c.dial(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sys, err := held.(*conn).Conn.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var linger *unix.Linger
+	if sys.Control(func(fd uintptr) { linger, err = unix.GetsockoptLinger(int(fd), unix.SOL_SOCKET, unix.SO_LINGER) }); err != nil {
+		t.Fatal(err)
+	}
+	if *linger != (unix.Linger{Onoff: 1, Linger: 1}) {
+		t.Errorf("linger %+v, want on for 1 s", *linger)
+	}
+	c.close() // held is not closed by its user, so it is here
+	if _, err := held.Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("the connection is open: %v", err)
+	}
+	if err := held.Close(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("second close: %v", err)
+	}
+	if _, err := c.dial(t.Context(), "tcp", address); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("dial after close: %v", err)
+	}
+}
+
+// 300 attempts of every sort leave no descriptor and no goroutine behind.
+func TestNetworkLeavesNothing(t *testing.T) {
+	plain := web(t, site())
+	secure := webServer(t, site(), protocols((*http.Protocols).SetHTTP1, (*http.Protocols).SetHTTP2), true).Listener.Addr().String()
+	clear2 := webServer(t, site(), protocols((*http.Protocols).SetUnencryptedHTTP2), false).Listener.Addr().String()
+	healthy, encrypted, silent, hole := rpc(t, false, true), rpc(t, true, true), raw(t, mute), blackHole(t)
+	const short = 5 * time.Millisecond
+	sorts := []Func{
+		httpProbe(plain, time.Second, config.HTTPGet{Path: "/h"}),
+		httpProbe(plain, time.Second, config.HTTPGet{Path: "/loop?n=9"}),
+		httpProbe(plain, time.Second, config.HTTPGet{Path: "/reset"}),
+		httpProbe(plain, time.Second, config.HTTPGet{Path: "/bigslow"}),
+		httpProbe(plain, short, config.HTTPGet{Path: "/slow"}),
+		httpProbe(plain, short, config.HTTPGet{Path: "/slowbody"}),
+		httpProbe(secure, time.Second, config.HTTPGet{Path: "/h", Scheme: "HTTPS"}),
+		httpProbe(secure, time.Second, config.HTTPGet{Path: "/loop?n=3", Scheme: "HTTPS"}),
+		httpProbe(secure, 50*time.Millisecond, config.HTTPGet{Path: "/slow", Scheme: "HTTPS"}),
+		httpProbe(clear2, time.Second, config.HTTPGet{Path: "/bigslow", Protocol: "HTTP2"}),
+		httpProbe(silent, short, config.HTTPGet{Path: "/", Scheme: "HTTPS"}),
+		httpProbe(hole, short, config.HTTPGet{Path: "/"}),
+		tcpProbe(plain, time.Second), tcpProbe(hole, short), tcpProbe("127.0.0.1:1", time.Second),
+		grpcProbe(healthy, time.Second, "", ""), grpcProbe(healthy, short, "slow", ""), grpcProbe(healthy, time.Second, "bad", ""),
+		grpcProbe(encrypted, time.Second, "", "TLS"), grpcProbe(encrypted, short, "", ""), grpcProbe(healthy, short, "", "TLS"),
+		grpcProbe(silent, short, "", "TLS"), grpcProbe(hole, short, "", ""),
+	}
+	round := func() {
+		for _, f := range sorts {
+			_, _ = f(t.Context())
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			_, _ = f(ctx)
+			cancel()
+		}
+	}
+	round()
+	time.Sleep(20 * time.Millisecond) // until the servers are done with it
+	files, goroutines := descriptors(t), runtime.NumGoroutine()
+	for range 300/len(sorts)/2 + 1 {
+		round()
+	}
+	eventually(t, "no more descriptors than before", func() bool { return descriptors(t) <= files })
+	eventually(t, "no more goroutines than before", func() bool { return runtime.NumGoroutine() <= goroutines })
+}
+
+// exhaustedEnv gives the addresses of the servers to the child of the next test.
+const exhaustedEnv = "PROBER_EXPORTER_TEST_EXHAUSTED"
+
+// An agent without descriptors says so, and says nothing of its targets; with one
+// again, all is well.
+func TestNetworkOutOfDescriptors(t *testing.T) {
+	if addresses := os.Getenv(exhaustedEnv); addresses != "" {
+		exhaust(t, strings.Fields(addresses))
+		return
+	}
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestNetworkOutOfDescriptors$")
+	child.Env = append(os.Environ(), exhaustedEnv+"="+web(t, site())+" "+rpc(t, false, true))
+	if output, err := child.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, output)
+	}
+}
+
+func exhaust(t *testing.T, addresses []string) {
+	probes := map[string]Func{
+		"httpGet":   httpProbe(addresses[0], time.Second, config.HTTPGet{Path: "/"}),
+		"tcpSocket": tcpProbe(addresses[0], time.Second),
+		"grpc":      grpcProbe(addresses[1], time.Second, "", ""),
+	}
+	run := func(want bool) {
+		for name, f := range probes {
+			got, err := f(t.Context())
+			if got.Success != want || errors.Is(err, syscall.EMFILE) == want || !want && got.Reason != Other {
+				t.Errorf("%s: got %+v, error %v", name, got, err)
+			}
+		}
+		// A name that cannot even be looked up is no better.
+		if got, err := tcpProbe("app.invalid:80", 5*time.Second)(t.Context()); !want && err == nil {
+			t.Errorf("name: got %+v, no error", got)
+		}
+	}
+	run(true) // opens what the runtime keeps
+	limit := syscall.Rlimit{Cur: uint64(descriptors(t) + 10), Max: uint64(descriptors(t) + 10)}
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	var held []*os.File
+	for {
+		f, err := os.Open(os.DevNull)
+		if err != nil {
+			break
+		}
+		held = append(held, f)
+	}
+	run(false)
+	for _, f := range held {
+		f.Close()
+	}
+	run(true)
+}

@@ -1,0 +1,235 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package action
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/prober-exporter/prober_exporter/config"
+)
+
+// Everything but SERVING is a failure and no error, with the kubelet's text.
+func TestGRPC(t *testing.T) {
+	healthy := rpc(t, false, true)
+	for service, want := range map[string]Outcome{
+		"":         {Success: true, Output: "service healthy"},
+		"bad":      {Reason: GRPCNotServing, Output: `service unhealthy (responded with "NOT_SERVING")`},
+		"unk":      {Reason: GRPCNotServing, Output: `service unhealthy (responded with "UNKNOWN")`},
+		"nosuch":   {Reason: GRPCStatus, Output: "error: health rpc probe failed: rpc error: code = NotFound desc = unknown service"},
+		"unavail":  {Reason: GRPCStatus, Output: "error: health rpc probe failed: rpc error: code = Unavailable desc = un"},
+		"plainerr": {Reason: GRPCStatus, Output: "error: health rpc probe failed: rpc error: code = Unknown desc = plain"},
+		"slow":     {Reason: Timeout, Output: "timeout: health rpc did not complete within 300ms"},
+	} {
+		if got := attempt(t, grpcProbe(healthy, 300*time.Millisecond, service, "")); got != want {
+			t.Errorf("%q: got %+v, want %+v", service, got, want)
+		}
+	}
+	want := Outcome{
+		Reason: GRPCUnimplemented,
+		Output: "error: this server does not implement the grpc health protocol (grpc.health.v1.Health): unknown service grpc.health.v1.Health",
+	}
+	if got := attempt(t, grpcProbe(rpc(t, false, false), time.Second, "", "")); got != want {
+		t.Errorf("no health service: got %+v, want %+v", got, want)
+	}
+	if got := attempt(t, grpcProbe(healthy, time.Second, "long", "")); len(got.Output) != maxOutput {
+		t.Errorf("a status of 30 KiB gives %d bytes of output", len(got.Output))
+	}
+}
+
+// Each mode is well with its own kind of server and with no other.
+func TestGRPCModes(t *testing.T) {
+	servers := map[string]string{"Plaintext": rpc(t, false, true), "TLS": rpc(t, true, true)}
+	for server, address := range servers {
+		for _, mode := range []string{"", "Plaintext", "TLS"} {
+			want := server == mode || server == "Plaintext" && mode == ""
+			got := attempt(t, grpcProbe(address, 300*time.Millisecond, "", mode))
+			if got.Success != want || !want && got.Output != fmt.Sprintf(
+				"timeout: failed to connect service %q within 300ms: context deadline exceeded", address) {
+				t.Errorf("mode %q, server %s: got %+v", mode, server, got)
+			}
+			if mode == "TLS" && server == "Plaintext" && got.Reason != TLS {
+				t.Errorf("mode %q, server %s: reason %s, want tls", mode, server, got.Reason)
+			}
+		}
+	}
+}
+
+// When a connection does not come about, the output is the kubelet's and the reason
+// what the server let us know.
+func TestGRPCUnconnected(t *testing.T) {
+	for _, c := range []struct {
+		name, address, mode string
+		want                Reason
+	}{
+		{"closed", closedPort(t), "", ConnectionRefused},
+		{"closed, TLS", closedPort(t), "TLS", ConnectionRefused},
+		{"mute", raw(t, mute), "", Timeout},
+		{"mute, TLS", raw(t, mute), "TLS", Timeout},
+		{"hangs up", raw(t, say("")), "", ConnectionReset},
+		{"hangs up, TLS", raw(t, say("")), "TLS", TLS},
+		{"resets", raw(t, resetBy("")), "", ConnectionReset},
+		{"TLS alert", raw(t, say("\x15\x03\x01\x00\x02\x02\x46")), "", TLS},
+		{"HTTP/1", web(t, site()), "", HTTPProtocol},
+		{"HTTP/1, TLS", web(t, site()), "TLS", TLS},
+		{"HTTPS without h2", webServer(t, site(), protocols((*http.Protocols).SetHTTP1), true).Listener.Addr().String(), "TLS", TLS},
+		{"garbage", raw(t, say("garbage garbage garbage")), "", HTTPProtocol},
+		{"no such host", "no such host.invalid:80", "", DNS},
+		{"no host", ":" + strings.TrimPrefix(closedPort(t), "127.0.0.1:"), "", ConnectionRefused},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			began := time.Now()
+			got := attempt(t, grpcProbe(c.address, 400*time.Millisecond, "", c.mode))
+			if took := time.Since(began); took < 400*time.Millisecond {
+				t.Errorf("gave up after %v, not at the deadline", took)
+			}
+			want := Outcome{
+				Reason: c.want,
+				Output: fmt.Sprintf("timeout: failed to connect service %q within 400ms: context deadline exceeded", c.address),
+			}
+			if got != want {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+		})
+	}
+	// A server may also begin well. What follows is up to how far the client has come.
+	settings := string([]byte{0, 0, 0, 4, 0, 0, 0, 0, 0}) // an empty SETTINGS frame
+	for _, then := range []string{"", strings.Repeat("nonsense", 10)} {
+		f := grpcProbe(raw(t, func(conn net.Conn) { say(settings + then)(conn); mute(conn) }), 400*time.Millisecond, "", "")
+		if got := attempt(t, f); got.Success || got.Reason == Other {
+			t.Errorf("SETTINGS and %q: got %+v", then, got)
+		}
+	}
+}
+
+// A connection that is refused at first is tried again until the deadline, like the
+// kubelet's.
+func TestGRPCTriesAgain(t *testing.T) {
+	address := closedPort(t)
+	time.AfterFunc(200*time.Millisecond, func() {
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			return
+		}
+		s := grpc.NewServer()
+		t.Cleanup(s.Stop)
+		go s.Serve(l)
+	})
+	if got := attempt(t, grpcProbe(address, 8*time.Second, "", "")); got.Reason != GRPCUnimplemented {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// A server is told who asks and what, and nothing else; an answer of more than 64 KiB
+// is none.
+func TestGRPCRequest(t *testing.T) {
+	seen := make(chan metadata.MD, 1)
+	size := 0
+	s := grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
+		md, _ := metadata.FromIncomingContext(stream.Context())
+		seen <- md
+		return stream.SendMsg(answerOf(size))
+	}), grpc.ForceServerCodecV2(rawCodec{}))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go s.Serve(l)
+	defer s.Stop()
+	address := l.Addr().String()
+
+	got := attempt(t, grpcProbe(address, time.Second, "", ""))
+	md := <-seen
+	if !got.Success {
+		t.Errorf("got %+v", got)
+	}
+	if agent := strings.Join(md["user-agent"], ""); !strings.HasPrefix(agent, userAgent+" grpc-go/") {
+		t.Errorf("user agent %q", agent)
+	}
+	delete(md, "user-agent")
+	if len(md) != 2 || strings.Join(md[":authority"], "") != address || strings.Join(md["content-type"], "") != "application/grpc" {
+		t.Errorf("the server saw %v", md)
+	}
+
+	size = 1 << 20
+	if got := attempt(t, grpcProbe(address, time.Second, "", "")); got.Reason != GRPCStatus || !strings.Contains(got.Output, "ResourceExhausted") {
+		t.Errorf("got %+v", got)
+	}
+	<-seen
+}
+
+// A proxy of the environment is not asked.
+func TestGRPCIgnoresProxy(t *testing.T) {
+	for _, name := range []string{"http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "ALL_PROXY"} {
+		t.Setenv(name, "http://"+closedPort(t))
+	}
+	_, port := split(rpc(t, false, true))
+	f := New(&config.Target{Host: "localhost.localdomain"}, &config.Probe{GRPC: &config.GRPC{Port: port}, Timeout: time.Second})
+	if _, err := net.LookupHost("localhost.localdomain"); err != nil {
+		// A name that a proxy would be asked for; without one the address has to do.
+		f = grpcProbe(hostPort("0.0.0.0", port), time.Second, "", "")
+	}
+	if got := attempt(t, f); !got.Success {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// An attempt ends at once when it is stopped, with an error, in the dial and in the
+// call.
+func TestGRPCStop(t *testing.T) {
+	for name, f := range map[string]Func{
+		"dial": grpcProbe(raw(t, mute), time.Minute, "", ""),
+		"call": grpcProbe(rpc(t, false, true), time.Minute, "slow", ""),
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(50*time.Millisecond, cancel)
+		began := time.Now()
+		got, err := f(ctx)
+		if took := time.Since(began); err == nil || took > 5*time.Second {
+			t.Errorf("%s: got %+v, error %v after %v; want an error after 50ms", name, got, err, took)
+		}
+	}
+}
+
+// answerOf is a HealthCheckResponse that says SERVING, and carries a field that nobody
+// knows, of that size.
+func answerOf(size int) []byte {
+	answer := []byte{1 << 3, 1}
+	if size > 0 {
+		answer = append(answer, 15<<3|2)
+		answer = binary.AppendUvarint(answer, uint64(size))
+		answer = append(answer, make([]byte, size)...)
+	}
+	return answer
+}
+
+// rawCodec sends bytes as they are.
+type rawCodec struct{}
+
+func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {
+	return mem.BufferSlice{mem.SliceBuffer(v.([]byte))}, nil
+}
+func (rawCodec) Unmarshal(mem.BufferSlice, any) error { return nil }
+func (rawCodec) Name() string                         { return "raw" }

@@ -1,0 +1,316 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package action
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/config"
+)
+
+// A path is a URL reference of which scheme and host do not matter; what is none is a
+// path as it stands.
+func TestHTTPGetURL(t *testing.T) {
+	for _, c := range []struct {
+		scheme, host string
+		port         int
+		path, want   string
+	}{
+		{"HTTP", "localhost", 93, "", "http://localhost:93"},
+		{"", "localhost", 93, "/", "http://localhost:93/"},
+		{"HTTPS", "localhost", 93, "/path", "https://localhost:93/path"},
+		{"HTTP", "localhost", 93, "?foo", "http://localhost:93?foo"},
+		{"HTTP", "localhost", 93, "/path?bar", "http://localhost:93/path?bar"},
+		{"HTTP", "localhost", 93, "path", "http://localhost:93/path"},
+		{"HTTP", "localhost", 93, "//x/y", "http://localhost:93/y"},
+		{"HTTP", "localhost", 93, "http://u:p@x/y", "http://u:p@localhost:93/y"},
+		{"HTTP", "localhost", 93, "/bad%zz?x=1", "http://localhost:93/bad%25zz%3Fx=1"},
+		{"HTTP", "localhost", 93, "/sp ace", "http://localhost:93/sp%20ace"},
+		{"HTTP", "::1", 93, "/", "http://[::1]:93/"},
+		{"HTTP", "fe80::1%eth0", 93, "/", "http://[fe80::1%25eth0]:93/"},
+	} {
+		h := &config.HTTPGet{Scheme: c.scheme, Path: c.path, Port: config.PortRef{Number: c.port}}
+		if got := probeURL(h, c.host).String(); got != c.want {
+			t.Errorf("%+v: got %s, want %s", c, got, c.want)
+		}
+	}
+}
+
+// The host of the probe comes before that of the target.
+func TestHTTPGetHost(t *testing.T) {
+	host, port := split(web(t, site()))
+	h := config.HTTPGet{Host: host, Port: config.PortRef{Number: port}, Path: "/"}
+	f := New(&config.Target{Host: "192.0.2.1"}, &config.Probe{HTTPGet: &h, Timeout: time.Second})
+	if got := attempt(t, f); !got.Success {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// The server sees exactly Accept, Connection and User-Agent, and what the probe sets.
+func TestHTTPGetHeader(t *testing.T) {
+	seen := make(chan *http.Request, 1)
+	address := web(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen <- r }))
+	for _, c := range []struct {
+		name, value string
+		want        http.Header
+	}{
+		{"", "", http.Header{"Accept": {"*/*"}, "Connection": {"close"}, "User-Agent": {"kube-probe/1.37"}}},
+		{"Accept-Encoding", "gzip", http.Header{"Accept-Encoding": {"gzip"}}},
+		{"Accept-Encoding", "foo", http.Header{"Accept-Encoding": {"foo"}}},
+		{"Accept-Encoding", "", http.Header{"Accept-Encoding": {""}}},
+		{"user-agent", "foo/1.0", http.Header{"User-Agent": {"foo/1.0"}}},
+		{"User-Agent", "", http.Header{"User-Agent": nil}},
+		{"Accept", "text/html", http.Header{"Accept": {"text/html"}}},
+		{"ACCEPT", "", http.Header{"Accept": nil}},
+		{"Connection", "Keep-Alive", http.Header{"Connection": {"close", "Keep-Alive"}}},
+		{"FOO-bAR", "x", http.Header{"Foo-Bar": {"x"}}},
+	} {
+		var list []config.Header
+		if c.name != "" {
+			list = []config.Header{{Name: c.name, Value: c.value}}
+		}
+		if got := attempt(t, httpProbe(address, time.Second, config.HTTPGet{Path: "/", Headers: list})); !got.Success {
+			t.Fatalf("%+v: got %+v", c, got)
+		}
+		r := <-seen
+		want := http.Header{"Accept": {"*/*"}, "Connection": {"close"}, "User-Agent": {"kube-probe/1.37"}}
+		for name, values := range c.want {
+			want[name] = values
+			if values == nil {
+				delete(want, name)
+			}
+		}
+		// Both lines of a repeated Connection count; in which order is net/http's affair.
+		if c.name == "Connection" && len(r.Header["Connection"]) == 2 {
+			r.Header["Connection"] = want["Connection"]
+		}
+		if !reflect.DeepEqual(r.Header, want) {
+			t.Errorf("%+v: got %v, want %v", c, r.Header, want)
+		}
+	}
+}
+
+// A redirect is followed on its own host, whatever the port; one to another host is
+// itself the answer, with a warning.
+func TestHTTPGetRedirects(t *testing.T) {
+	fail := web(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }))
+	well := web(t, site())
+	mux := http.NewServeMux()
+	mux.HandleFunc("/go", func(w http.ResponseWriter, r *http.Request) {
+		var code int
+		fmt.Sscan(r.FormValue("c"), &code)
+		if to := r.FormValue("to"); to != "" {
+			w.Header().Set("Location", to)
+		}
+		w.WriteHeader(code)
+		io.WriteString(w, r.FormValue("body"))
+	})
+	mux.HandleFunc("/new", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("/fail", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
+	mux.HandleFunc("/loop", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/loop", http.StatusFound) })
+	mux.HandleFunc("/host", func(w http.ResponseWriter, r *http.Request) {
+		if r.Host != "example.com" {
+			w.WriteHeader(http.StatusBadRequest)
+		}
+	})
+	address := web(t, mux)
+	const terminated = "Probe terminated redirects, Response body: "
+	for _, c := range []struct {
+		path string
+		want Outcome
+	}{
+		{"/go?c=301&to=/new", Outcome{Success: true}},
+		{"/go?c=302&to=/new", Outcome{Success: true}},
+		{"/go?c=307&to=/new", Outcome{Success: true}},
+		{"/go?c=308&to=/new", Outcome{Success: true}},
+		{"/go?c=301&to=/fail", Outcome{Reason: HTTPStatus, Output: "HTTP probe failed with statuscode: 500"}},
+		{"/go?c=308&to=/fail", Outcome{Reason: HTTPStatus, Output: "HTTP probe failed with statuscode: 500"}},
+		{"/go?c=308&to=/go?c=308", Outcome{Success: true, Warning: true, Output: terminated}},
+		{"/go?c=308&body=ok+body", Outcome{Success: true, Warning: true, Output: terminated + "ok body"}},
+		{"/go?c=302&to=http://" + well + "/len?n=2", Outcome{Success: true, Output: "aa"}},
+		{"/go?c=302&to=http://" + fail + "/", Outcome{Reason: HTTPStatus, Output: "HTTP probe failed with statuscode: 500"}},
+		{"/go?c=302&to=http://0.0.0.0/fail", Outcome{Success: true, Warning: true, Output: terminated}},
+		{"/loop", Outcome{Reason: HTTPProtocol, Output: `Get "/loop": stopped after 10 redirects`}},
+		{"/go?c=302&to=ftp://127.0.0.1/x", Outcome{Reason: HTTPProtocol, Output: `Get "ftp://127.0.0.1/x": unsupported protocol scheme "ftp"`}},
+		{"/go?c=302&to=/host", Outcome{Success: true}},
+	} {
+		h := config.HTTPGet{Path: c.path, Headers: []config.Header{{Name: "Host", Value: "example.com"}}}
+		if got := attempt(t, httpProbe(address, 5*time.Second, h)); got != c.want {
+			t.Errorf("%s: got %+v, want %+v", c.path, got, c.want)
+		}
+	}
+}
+
+// Nine redirects are followed; of ten, the tenth is refused.
+func TestHTTPGetTenthRedirect(t *testing.T) {
+	address := web(t, site())
+	for n, want := range map[int]bool{9: true, 10: false} {
+		h := config.HTTPGet{Path: fmt.Sprintf("/loop?n=%d", n)}
+		if got := attempt(t, httpProbe(address, 5*time.Second, h)); got.Success != want {
+			t.Errorf("%d redirects: got %+v", n, got)
+		}
+	}
+}
+
+// A body is kept up to 10240 bytes, and is longer without consequence.
+func TestHTTPGetBody(t *testing.T) {
+	address := web(t, site())
+	for n, want := range map[int]int{0: 0, 10239: 10239, 10240: 10240, 10241: 10240, 1 << 20: 10240} {
+		h := config.HTTPGet{Path: fmt.Sprintf("/len?n=%d", n)}
+		if got := attempt(t, httpProbe(address, 5*time.Second, h)); got != (Outcome{Success: true, Output: strings.Repeat("a", want)}) {
+			t.Errorf("%d: got %d bytes, %+.100v", n, len(got.Output), got)
+		}
+	}
+}
+
+// Each protocol is spoken where it should be: HTTP/2 by ALPN over TLS unless it is
+// disabled, without TLS only with prior knowledge.
+func TestHTTPGetProtocols(t *testing.T) {
+	h1, h2, h2c := (*http.Protocols).SetHTTP1, (*http.Protocols).SetHTTP2, (*http.Protocols).SetUnencryptedHTTP2
+	for _, c := range []struct {
+		name     string
+		server   *http.Protocols
+		https    bool
+		protocol string
+		disable  string
+		want     string // in the output
+	}{
+		{"plain", protocols(h1, h2c), false, "HTTP1", "", "HTTP/1.1"},
+		{"https", protocols(h1, h2), true, "", "", "HTTP/2.0"},
+		{"https, server without h2", protocols(h1), true, "", "", "HTTP/1.1"},
+		{"https, disabled", protocols(h1, h2), true, "", "true", "HTTP/1.1"},
+		{"h2c", protocols(h2c), false, "HTTP2", "", "HTTP/2.0"},
+		{"h2c, ALPN disabled", protocols(h1, h2c), false, "HTTP2", "true", "HTTP/2.0"},
+		{"h2c, server without", protocols(h1), false, "HTTP2", "", "http2: "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv("DISABLE_HTTP2", c.disable)
+			address := webServer(t, site(), c.server, c.https).Listener.Addr().String()
+			h := config.HTTPGet{Path: "/h", Scheme: "HTTP", Protocol: c.protocol}
+			if c.https {
+				h.Scheme = "HTTPS"
+			}
+			if got := attempt(t, httpProbe(address, 5*time.Second, h)); !strings.Contains(got.Output, c.want) {
+				t.Errorf("got %+v, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// Whatever the environment says of proxies, a probe goes to its target.
+func TestHTTPGetIgnoresProxy(t *testing.T) {
+	for _, name := range []string{"http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "ALL_PROXY"} {
+		t.Setenv(name, "http://"+closedPort(t))
+	}
+	t.Setenv("no_proxy", "")
+	t.Setenv("NO_PROXY", "")
+	// The address of the machine itself: net/http would spare 127.0.0.1 from a proxy.
+	l, err := net.Listen("tcp", "0.0.0.0:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewUnstartedServer(site())
+	s.Listener.Close()
+	s.Listener = l
+	s.Start()
+	defer s.Close()
+	_, port := split(l.Addr().String())
+	if got := attempt(t, httpProbe(hostPort("0.0.0.0", port), 5*time.Second, config.HTTPGet{Path: "/len?n=1"})); got.Output != "a" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// Userinfo in a path becomes basic authentication, and its password is in no output,
+// error or log.
+func TestHTTPGetHidesPasswords(t *testing.T) {
+	const secret = "s3cret"
+	var seen string
+	address := web(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen = r.Header.Get("Authorization")
+		http.Redirect(w, r, r.FormValue("to"), http.StatusFound)
+	}))
+	path := "http://user:" + secret + "@x/y"
+	back := "http://user:" + secret + "@"
+	for _, c := range []struct {
+		address string
+		h       config.HTTPGet
+	}{
+		{closedPort(t), config.HTTPGet{Path: path}},
+		{closedPort(t), config.HTTPGet{Path: path + "/%zz"}}, // no URL, so a path as it stands
+		{"a b:1", config.HTTPGet{Path: path}},
+		{address, config.HTTPGet{Path: path + "?to=/y"}},
+		{address, config.HTTPGet{Path: path + "?to=" + back + "elsewhere/"}},
+		{address, config.HTTPGet{Path: path + "?to=" + back + "127.0.0.1:1/"}},
+		{address, config.HTTPGet{Path: path + "?to=" + back + address + "/?to=/"}},
+		{address, config.HTTPGet{Path: path + "?to=" + back + "%5b::1/"}}, // a Location that is no URL
+		{address, config.HTTPGet{Path: path, Scheme: "HTTPS"}},
+		{address, config.HTTPGet{Path: path, Headers: []config.Header{{Name: "X", Value: "\n"}}}},
+	} {
+		got, err := httpProbe(c.address, time.Second, c.h)(t.Context())
+		if strings.Contains(got.Output, secret) || err != nil && strings.Contains(err.Error(), secret) {
+			t.Errorf("%+v: got %+v, error %v", c, got, err)
+		}
+	}
+	if want := "Basic " + base64.StdEncoding.EncodeToString([]byte("user:"+secret)); seen != want {
+		t.Errorf("the server saw %q, want %q", seen, want)
+	}
+}
+
+// An attempt ends at once when it is stopped, with an error.
+func TestHTTPGetStop(t *testing.T) {
+	address := web(t, site())
+	for _, path := range []string{"/slow", "/slowbody"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(50*time.Millisecond, cancel)
+		began := time.Now()
+		got, err := httpProbe(address, time.Minute, config.HTTPGet{Path: path})(ctx)
+		if took := time.Since(began); err == nil || took > 5*time.Second {
+			t.Errorf("%s: got %+v, error %v after %v; want an error after 50ms", path, got, err, took)
+		}
+	}
+}
+
+// IPv6 addresses are bracketed, in URLs, texts and authorities.
+func TestIPv6(t *testing.T) {
+	l, err := net.Listen("tcp", "[::1]:0")
+	if err != nil {
+		t.Skip("no IPv6: ", err)
+	}
+	s := httptest.NewUnstartedServer(site())
+	s.Listener.Close()
+	s.Listener = l
+	s.Start()
+	defer s.Close()
+	address := l.Addr().String()
+	if got := attempt(t, httpProbe(address, time.Second, config.HTTPGet{Path: "/h"})); !strings.Contains(got.Output, "|"+address+"|") {
+		t.Errorf("httpGet: got %+v", got)
+	}
+	if got := attempt(t, tcpProbe(address, time.Second)); !got.Success {
+		t.Errorf("tcpSocket: got %+v", got)
+	}
+	want := fmt.Sprintf("timeout: failed to connect service %q within 50ms: context deadline exceeded", address)
+	if got := attempt(t, grpcProbe(address, 50*time.Millisecond, "", "")); got.Output != want {
+		t.Errorf("grpc: got %+v, want %s", got, want)
+	}
+}

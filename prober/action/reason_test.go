@@ -1,0 +1,104 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+)
+
+// wrapped wraps an error of a system call as a dial over HTTP does.
+func wrapped(errno error) error {
+	return &url.Error{Op: "Get", URL: "http://x/", Err: &net.OpError{
+		Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", errno),
+	}}
+}
+
+// Errors are known for what they are, however deep.
+func TestClassify(t *testing.T) {
+	for _, group := range errnos {
+		for _, errno := range group.errs {
+			if got := classify(wrapped(errno)); got != group.reason {
+				t.Errorf("%v: got %s, want %s", errno, got, group.reason)
+			}
+		}
+	}
+	for _, c := range []struct {
+		err  error
+		want Reason
+	}{
+		{context.DeadlineExceeded, Timeout},
+		{wrapped(os.ErrDeadlineExceeded), Timeout},
+		{&net.DNSError{Err: "i/o timeout", IsTimeout: true}, Timeout},
+		{&net.DNSError{Err: "no such host", IsNotFound: true}, DNS},
+		{fmt.Errorf("read: %w", io.ErrUnexpectedEOF), ConnectionReset},
+		{io.EOF, ConnectionReset},
+		{http.ErrSchemeMismatch, TLS},
+		{&net.OpError{Op: "remote error", Err: errors.New("tls: handshake failure")}, TLS},
+		{errors.New("tls: server selected unsupported protocol version 301"), TLS},
+		{fmt.Errorf("net/http: HTTP/1.x transport connection broken: %w", errors.New(`malformed HTTP response "x"`)), HTTPProtocol},
+		{errRedirects, HTTPProtocol},
+		{errors.New(`anything that quotes "tls: "`), Other},
+		{context.Canceled, Other},
+	} {
+		if got := classify(c.err); got != c.want {
+			t.Errorf("%v: got %s, want %s", c.err, got, c.want)
+		}
+	}
+}
+
+// Where the agent has run out of something, the attempt is an error: it counts for
+// nothing.
+func TestFailedForWantOfResources(t *testing.T) {
+	for _, errno := range exhausted {
+		lookup := &net.DNSError{Name: "app", Err: "dial udp 127.0.0.53:53: socket: " + errno.Error()}
+		for _, err := range []error{wrapped(errno), &net.OpError{Op: "dial", Err: lookup}} {
+			got, failure := failed(t.Context(), err, "text")
+			if failure == nil || got != (Outcome{Reason: Other, Output: "text"}) {
+				t.Errorf("%v: got %+v, error %v", err, got, failure)
+			}
+		}
+	}
+	if got, err := failed(t.Context(), &net.DNSError{Err: "no such host"}, "text"); err != nil || got.Reason != DNS {
+		t.Errorf("got %+v, error %v", got, err)
+	}
+}
+
+// Passwords in URLs are hidden, and nothing else.
+func TestRedact(t *testing.T) {
+	for text, want := range map[string]string{
+		`Get "http://u:p@h:1/x": EOF`:       `Get "http://u:***@h:1/x": EOF`,
+		`Get "http://u:***@h:1/x": EOF`:     `Get "http://u:***@h:1/x": EOF`,
+		`"//u:p@ss:w@h" "https://:p@[::1]"`: `"//u:***@h" "https://:***@[::1]"`,
+		`Get "http://u@h:1/x": EOF`:         `Get "http://u@h:1/x": EOF`,
+		`Get "http://[::1]:80/a@b:c@d"`:     `Get "http://[::1]:80/a@b:c@d"`,
+		`Get "http://h:1?mail=a:b@c#d:e@f"`: `Get "http://h:1?mail=a:b@c#d:e@f"`,
+		`dial tcp [::1]:80: a@b`:            `dial tcp [::1]:80: a@b`,
+	} {
+		if got := redact(text); got != want {
+			t.Errorf("%s: got %s, want %s", text, got, want)
+		}
+	}
+	if text := strings.Repeat("//u:", 1000); redact(text) != text {
+		t.Error("something is redacted that is no userinfo")
+	}
+}
