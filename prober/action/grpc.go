@@ -115,16 +115,14 @@ func (g *grpcCheck) attempt(ctx context.Context) (Outcome, error) {
 	if err != nil {
 		return failed(ctx, err, fmt.Sprintf("error: failed to connect service at %q: %v", g.address, err))
 	}
-	defer func() { _ = client.Close() }()
+	defer hangUp(limited, client, conns)
 
 	if !connect(limited, client) {
-		heard := word.get()
-		conns.reset() // nobody there to say goodbye to
-		return g.unconnected(ctx, limited.Err(), heard)
+		return g.unconnected(ctx, limited.Err(), word.get())
 	}
 	response, err := healthpb.NewHealthClient(client).Check(limited, g.request)
 	if err != nil {
-		return g.unanswered(ctx, conns, err)
+		return g.unanswered(ctx, err)
 	}
 	if serving := response.GetStatus(); serving != healthpb.HealthCheckResponse_SERVING {
 		return Outcome{
@@ -153,6 +151,14 @@ func connect(ctx context.Context, client *grpc.ClientConn) bool {
 	}
 }
 
+// hangUp closes client. That begins with a goodbye, which grpc lets a peer that does
+// not read delay by seconds: here by no more than what is left of ctx. The reset is
+// not armed before the outcome is known, so that the outcome is never that of the reset.
+func hangUp(ctx context.Context, client *grpc.ClientConn, conns *conns) {
+	defer context.AfterFunc(ctx, conns.reset)()
+	_ = client.Close()
+}
+
 // unconnected is the outcome of a connect that ran into its deadline. The kubelet's
 // text says no more than that; the reason is what the last try of it heard.
 func (g *grpcCheck) unconnected(ctx context.Context, deadline, heard error) (Outcome, error) {
@@ -164,7 +170,7 @@ func (g *grpcCheck) unconnected(ctx context.Context, deadline, heard error) (Out
 }
 
 // unanswered is the outcome of a call that ended in an error (rule 12.3).
-func (g *grpcCheck) unanswered(ctx context.Context, conns *conns, err error) (Outcome, error) {
+func (g *grpcCheck) unanswered(ctx context.Context, err error) (Outcome, error) {
 	if ctx.Err() != nil {
 		return cutShort(ctx)
 	}
@@ -175,7 +181,6 @@ func (g *grpcCheck) unanswered(ctx context.Context, conns *conns, err error) (Ou
 			Output: clip("error: this server does not implement the grpc health protocol (grpc.health.v1.Health): " + answer.Message()),
 		}, nil
 	case codes.DeadlineExceeded:
-		conns.reset() // who has not answered in time may not take a goodbye either
 		return Outcome{
 			Reason: Timeout,
 			Output: fmt.Sprintf("timeout: health rpc did not complete within %v", g.timeout),

@@ -159,6 +159,12 @@ func (g *httpGet) transport(conns *conns) *http.Transport {
 func (g *httpGet) attempt(ctx context.Context) (Outcome, error) {
 	conns := newConns(ctx, g.dialer)
 	defer conns.close()
+	// The client's timeout does not end a read, or a close, that waits for HTTP/2 or TLS
+	// to write to a server that does not read: the end of its connection does. It comes
+	// a little later, so that the text is the client's.
+	limited, cancel := context.WithTimeout(ctx, g.timeout+closeGrace)
+	defer cancel()
+	defer context.AfterFunc(limited, conns.reset)()
 	transport := g.transport(conns)
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport, CheckRedirect: checkRedirect, Timeout: g.timeout}

@@ -178,7 +178,7 @@ func cutShort(ctx context.Context) (Outcome, error) {
 // userinfo finds a user and a password in a URL. As in the URL's own syntax, the
 // authority ends at the first slash, question mark or hash, and the last @ in it
 // ends the userinfo.
-var userinfo = regexp.MustCompile(`//([^/?#\s"@:]*):[^/?#\s"]*@`)
+var userinfo = regexp.MustCompile(`//([^/?#\s":]*):[^/?#\s"]*@`)
 
 // redact hides passwords in URLs, in the way of net/http, which does so itself for
 // most of its errors: but not for a Location that it quotes, nor for a URL that it

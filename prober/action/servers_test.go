@@ -173,6 +173,7 @@ func (health) Check(ctx context.Context, r *healthpb.HealthCheckRequest) (*healt
 		return nil, status.Error(codes.Internal, strings.Repeat("l", 30<<10))
 	case "slow":
 		<-ctx.Done()
+		return nil, ctx.Err()
 	}
 	return &healthpb.HealthCheckResponse{Status: answer}, nil
 }

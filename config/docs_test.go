@@ -1,0 +1,91 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package config
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// example is a block of YAML in a document.
+type example struct {
+	line int
+	text string // a whole file
+}
+
+// examples returns the YAML blocks of a document. One behind the comment "a target's
+// keys" is a part of a target; without a probe of its own it could not be loaded.
+func examples(t *testing.T, path string) []example {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []example
+	var inside, part bool
+	previous, number := "", 0
+	for line := range strings.Lines(string(data)) {
+		number++
+		switch {
+		case line == "```yaml\n":
+			inside, part = true, previous == "<!-- a target's keys -->\n"
+			e := example{line: number}
+			if part {
+				e.text = "targets:\n  - name: example\n"
+			}
+			found = append(found, e)
+		case line == "```\n":
+			inside = false
+		case inside && part:
+			found[len(found)-1].text += "    " + line
+		case inside:
+			found[len(found)-1].text += line
+		}
+		previous = line
+	}
+	return found
+}
+
+// Every YAML example of the documentation loads, and is the same after it was written and read.
+func TestDocumentedExamples(t *testing.T) {
+	env := environment("POD_IP=10.0.0.1\nZONE=a\nTOKEN=s3cret\n")
+	found := examples(t, "../CONFIGURATION.md")
+	if len(found) < 7 {
+		t.Fatalf("only %d examples", len(found))
+	}
+	for _, e := range found {
+		cfg, _, err := Load("example", []byte(e.text), env)
+		if err != nil {
+			t.Errorf("CONFIGURATION.md:%d: %v\n%s", e.line, err, e.text)
+			continue
+		}
+		checkYAML(t, cfg)
+	}
+}
+
+// The documentation has every key.
+func TestDocumentedKeys(t *testing.T) {
+	data, err := os.ReadFile("../CONFIGURATION.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range strings.Fields("targets name host ports env labels instance source startupProbe readinessProbe livenessProbe " +
+		"containerPort protocol value exec httpGet tcpSocket grpc initialDelaySeconds timeoutSeconds periodSeconds successThreshold " +
+		"failureThreshold terminationGracePeriodSeconds command path port scheme httpHeaders service mode") {
+		if text := string(data); !strings.Contains(text, "\n"+key+":") && !strings.Contains(text, "[ "+key+":") {
+			t.Errorf("%s is not documented", key)
+		}
+	}
+}

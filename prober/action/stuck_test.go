@@ -1,0 +1,154 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package action
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+
+	"github.com/prober-exporter/prober_exporter/config"
+)
+
+// stuffed is a raw HTTP/2 server that lets its client get stuck: it answers the first
+// request with a header, if it is to begin, and then sends pings without reading what
+// the client has to reply to them. Once both sides' buffers are full, the client waits
+// in a write. The channel is closed when it does.
+func stuffed(begin bool) (serve func(net.Conn), full <-chan struct{}) {
+	stuck := make(chan struct{})
+	return func(conn net.Conn) {
+		if !hearRequest(conn) {
+			return
+		}
+		if begin {
+			var block bytes.Buffer
+			hpack.NewEncoder(&block).WriteField(hpack.HeaderField{Name: ":status", Value: "200"})
+			http2.NewFramer(conn, nil).WriteHeaders(http2.HeadersFrameParam{
+				StreamID: 1, BlockFragment: block.Bytes(), EndHeaders: true,
+			})
+		}
+		var pings bytes.Buffer
+		framer := http2.NewFramer(&pings, nil)
+		for range 1000 {
+			framer.WritePing(false, [8]byte{})
+		}
+		for {
+			// Nothing taken for so long means that the client has stopped reading, too.
+			conn.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+			if _, err := conn.Write(pings.Bytes()); err != nil {
+				if os.IsTimeout(err) {
+					close(stuck)
+				}
+				break
+			}
+		}
+		// Until the client is gone: a write that is due still fails then.
+		conn.SetWriteDeadline(time.Time{})
+		conn.Write(pings.Bytes())
+	}, stuck
+}
+
+// hearRequest reads up to the first request of a client, and says whether it came.
+func hearRequest(conn net.Conn) bool {
+	if _, err := io.ReadFull(conn, make([]byte, len(http2.ClientPreface))); err != nil {
+		return false
+	}
+	framer := http2.NewFramer(conn, conn)
+	if framer.WriteSettings() != nil {
+		return false
+	}
+	for {
+		frame, err := framer.ReadFrame()
+		if err != nil {
+			return false
+		}
+		if _, ok := frame.(*http2.HeadersFrame); ok {
+			return true
+		}
+	}
+}
+
+// stuckProbes are the probes whose libraries can be caught in a write.
+var stuckProbes = map[string]struct {
+	begin bool
+	probe func(address string, timeout time.Duration) Func
+}{
+	"httpGet, no header": {false, h2cProbe},
+	"httpGet, no body":   {true, h2cProbe},
+	"grpc":               {false, func(address string, timeout time.Duration) Func { return grpcProbe(address, timeout, "", "") }},
+}
+
+func h2cProbe(address string, timeout time.Duration) Func {
+	return httpProbe(address, timeout, config.HTTPGet{Path: "/", Protocol: "HTTP2"})
+}
+
+// A server that never reads cannot keep an attempt beyond its timeout, nor give it a
+// reason other than that.
+func TestStuckInWriteTimesOut(t *testing.T) {
+	const timeout = 900 * time.Millisecond
+	for name, c := range stuckProbes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			serve, full := stuffed(c.begin)
+			began := time.Now()
+			got, _ := c.probe(raw(t, serve), timeout)(t.Context())
+			took := time.Since(began)
+			select {
+			case <-full:
+			default:
+				t.Skip("the buffers did not fill in time")
+			}
+			if got.Success || got.Reason != Timeout {
+				t.Errorf("got %+v, want a timeout", got)
+			}
+			if took < timeout || took > timeout+time.Second {
+				t.Errorf("took %v, timeout %v", took, timeout)
+			}
+		})
+	}
+}
+
+// Nor can it hold up a stop.
+func TestStuckInWriteStops(t *testing.T) {
+	for name, c := range stuckProbes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			serve, full := stuffed(c.begin)
+			f := c.probe(raw(t, serve), time.Minute)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			ended := make(chan error, 1)
+			go func() {
+				_, err := f(ctx)
+				ended <- err
+			}()
+			<-full
+			cancel()
+			began := time.Now()
+			if err := <-ended; err == nil {
+				t.Error("no error")
+			}
+			if took := time.Since(began); took > time.Second {
+				t.Errorf("ended %v after the stop", took)
+			}
+		})
+	}
+}
