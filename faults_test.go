@@ -315,12 +315,12 @@ func TestFrozen(t *testing.T) {
 	for range 2 {
 		for _, s := range []struct {
 			signal syscall.Signal
-			for_   time.Duration
+			lasts  time.Duration
 		}{{syscall.SIGSTOP, 2500 * time.Millisecond}, {syscall.SIGCONT, 500 * time.Millisecond}} {
 			if err := a.cmd.Process.Signal(s.signal); err != nil {
 				t.Fatal(err)
 			}
-			wait(t, s.for_)
+			wait(t, s.lasts)
 		}
 		a.is(a.health+"/live", 200, "ok")
 		a.is(a.health+"/-/healthy", 200, "")

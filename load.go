@@ -89,7 +89,7 @@ func (l *loader) apply(data []byte, seen string, err error) error {
 	l.seen = seen
 	l.result.SetResult(err == nil, time.Now())
 	if err != nil {
-		logAtError(l.log, "configuration not loaded", err)
+		l.refuse(err)
 		return err
 	}
 	l.running.Store(cfg)
@@ -128,15 +128,15 @@ func noticeLevel(n config.Notice) slog.Level {
 	return slog.LevelInfo
 }
 
-// logAtError logs an error, a line for each mistake if it is a configuration's.
-func logAtError(log *slog.Logger, message string, err error) {
+// refuse logs why a configuration is not loaded, a line for each mistake.
+func (l *loader) refuse(err error) {
 	var mistakes config.Errors
 	if !errors.As(err, &mistakes) {
-		log.Error(message, "err", err)
+		l.log.Error("configuration not loaded", "err", err)
 		return
 	}
 	for _, mistake := range mistakes {
-		log.Error(message, "err", mistake)
+		l.log.Error("configuration not loaded", "err", mistake)
 	}
 }
 
@@ -145,16 +145,16 @@ func logAtError(log *slog.Logger, message string, err error) {
 func configCheck(o *options, w io.Writer) int {
 	cfg, notices, err := config.LoadFile(o.configFile)
 	for _, n := range notices {
-		fmt.Fprintln(w, n)
+		_, _ = fmt.Fprintln(w, n)
 	}
 	webErr := toolkit.Validate(*o.web.WebConfigFile)
 	if webErr != nil {
 		webErr = fmt.Errorf("web configuration %s: %w", *o.web.WebConfigFile, webErr)
 	}
 	if err := errors.Join(err, webErr); err != nil {
-		fmt.Fprintln(w, err)
+		_, _ = fmt.Fprintln(w, err)
 		return exitError
 	}
-	fmt.Fprintf(w, "%s: ok, %d targets\n", o.configFile, len(cfg.Targets))
+	_, _ = fmt.Fprintf(w, "%s: ok, %d targets\n", o.configFile, len(cfg.Targets))
 	return exitOK
 }

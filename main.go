@@ -72,7 +72,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 		err = serve(ctx, o, logger)
 	}
 	if err != nil {
-		logAtError(logger, "prober_exporter ends", err)
+		logger.Error("prober_exporter ends", "err", err)
 		return exitError
 	}
 	return exitOK
@@ -142,7 +142,7 @@ func parse(args []string, stderr io.Writer) (o *options, code int, done bool) {
 		err = o.check(*externalURL)
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "prober_exporter: error: %v, try --help\n", err)
+		_, _ = fmt.Fprintf(stderr, "prober_exporter: error: %v, try --help\n", err)
 		return o, exitUsage, true
 	}
 	return o, exitOK, false

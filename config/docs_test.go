@@ -81,7 +81,7 @@ func TestDocumentedKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range strings.Fields("targets name host ports env labels instance source startupProbe readinessProbe livenessProbe " +
+	for key := range strings.FieldsSeq("targets name host ports env labels instance source startupProbe readinessProbe livenessProbe " +
 		"containerPort protocol value exec httpGet tcpSocket grpc initialDelaySeconds timeoutSeconds periodSeconds successThreshold " +
 		"failureThreshold terminationGracePeriodSeconds command path port scheme httpHeaders service mode") {
 		if text := string(data); !strings.Contains(text, "\n"+key+":") && !strings.Contains(text, "[ "+key+":") {

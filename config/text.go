@@ -28,9 +28,12 @@ func quote(s string) string {
 	return strconv.QuoteToASCII(strings.ToValidUTF8(s[:limit], "")) + "…"
 }
 
-// clip shortens a number for a message.
+// clip returns a number for a message. What only has the tag of one is quoted.
 func clip(number string) string {
 	const limit = 40
+	if !only(number, alphanumeric+"+-._") {
+		return quote(number)
+	}
 	if len(number) > limit {
 		return number[:limit] + "…"
 	}

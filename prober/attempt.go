@@ -110,7 +110,7 @@ func (w *worker) fold(made tried, began, ended time.Time) (entries []entry) {
 	}
 	outcome := made.outcome()
 	w.lastRun = ended
-	w.counts.add(outcome, made.Reason, ended.Sub(began))
+	w.count(outcome, made.Reason, ended.Sub(began))
 	w.history.add(record{
 		start:    began.UnixNano(),
 		duration: ended.Sub(began),
@@ -122,7 +122,7 @@ func (w *worker) fold(made tried, began, ended time.Time) (entries []entry) {
 
 	before := t.state.Probe(w.kind)
 	note := func(level slog.Level, message string, args ...any) {
-		entries = append(entries, entry{level, w.log, message, append(args, w.describe(made, before)...)})
+		entries = append(entries, newEntry(w.log, level, message, append(args, w.describe(made, before)...)...))
 	}
 	switch outcome {
 	case Successful:
@@ -146,7 +146,7 @@ func (w *worker) fold(made tried, began, ended time.Time) (entries []entry) {
 		w.unable = made.Reason
 	}
 	if after := t.state.Probe(w.kind); after.Result != before.Result {
-		w.counts.transitions++
+		w.transitions++
 		note(slog.LevelInfo, "result changed", "from", before.Result.String(), "to", after.Result.String())
 	}
 	if w.log.Enabled(context.Background(), slog.LevelDebug) {

@@ -29,7 +29,7 @@ type counts struct {
 	transitions uint64
 }
 
-func (c *counts) add(o AttemptOutcome, reason action.Reason, d time.Duration) {
+func (c *counts) count(o AttemptOutcome, reason action.Reason, d time.Duration) {
 	c.attempts[o]++
 	if c.durations[o] == nil {
 		c.durations[o] = new(Histogram)
@@ -47,7 +47,7 @@ func (c *counts) add(o AttemptOutcome, reason action.Reason, d time.Duration) {
 }
 
 // clone returns a copy that shares no state.
-func (c *counts) clone() counts {
+func (c *counts) cloneCounts() counts {
 	n := *c
 	n.reasons = slices.Clone(c.reasons)
 	for i, h := range c.durations {

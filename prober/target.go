@@ -17,6 +17,7 @@ import (
 	"context"
 	"log/slog"
 	"reflect"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -129,7 +130,7 @@ func (t *target) inherit(before *target, params [gate.NumKinds]gate.Params, chan
 		w.history = was.history.clone()
 		w.streak, w.reason, w.lastRun = was.streak, was.reason, was.lastRun
 		if sameSeries {
-			w.counts = was.counts.clone()
+			w.counts = was.cloneCounts()
 		}
 	}
 }
@@ -194,7 +195,7 @@ func (t *target) meet(inst gate.Instance) (entries []entry) {
 	for _, w := range t.workers {
 		w.streak, w.reason = 0, ""
 	}
-	return []entry{{slog.LevelInfo, t.log, "new instance", []any{"instance_id", inst.ID, "restarts", t.life.restarts}}}
+	return []entry{newEntry(t.log, slog.LevelInfo, "new instance", "instance_id", inst.ID, "restarts", t.life.restarts)}
 }
 
 // publish brings the flags and the tally up to date with the state. When the
@@ -280,14 +281,23 @@ func (t *target) overdue(now time.Time) (names []string) {
 
 // entry is a line for the log, written once no lock is held.
 type entry struct {
-	level   slog.Level
-	log     *slog.Logger
-	message string
-	args    []any
+	handler slog.Handler
+	record  slog.Record
+}
+
+// newEntry returns what log would write now.
+func newEntry(log *slog.Logger, level slog.Level, message string, args ...any) entry {
+	var caller [1]uintptr
+	runtime.Callers(2, caller[:])
+	e := entry{log.Handler(), slog.NewRecord(time.Now(), level, message, caller[0])}
+	e.record.Add(args...)
+	return e
 }
 
 func logAll(entries []entry) {
 	for _, e := range entries {
-		e.log.Log(context.Background(), e.level, e.message, e.args...)
+		if ctx := context.Background(); e.handler.Enabled(ctx, e.record.Level) {
+			_ = e.handler.Handle(ctx, e.record) // there is nobody to tell
+		}
 	}
 }

@@ -127,7 +127,7 @@ func TestConnsClose(t *testing.T) {
 	}
 }
 
-// 300 attempts of every sort leave no descriptor and no goroutine behind.
+// 200 attempts of every sort leave no descriptor and no goroutine behind.
 func TestNetworkLeavesNothing(t *testing.T) {
 	plain := web(t, site())
 	secure := webServer(t, site(), protocols((*http.Protocols).SetHTTP1, (*http.Protocols).SetHTTP2), true).Listener.Addr().String()
@@ -163,7 +163,7 @@ func TestNetworkLeavesNothing(t *testing.T) {
 	round()
 	time.Sleep(20 * time.Millisecond) // until the servers are done with it
 	files, goroutines := descriptors(t), runtime.NumGoroutine()
-	for range 300/len(sorts)/2 + 1 {
+	for range 200/len(sorts)/2 + 1 {
 		round()
 	}
 	eventually(t, "no more descriptors than before", func() bool { return descriptors(t) <= files })
@@ -189,9 +189,9 @@ func TestNetworkOutOfDescriptors(t *testing.T) {
 
 func exhaust(t *testing.T, addresses []string) {
 	probes := map[string]Func{
-		"httpGet":   httpProbe(addresses[0], time.Second, config.HTTPGet{Path: "/"}),
-		"tcpSocket": tcpProbe(addresses[0], time.Second),
-		"grpc":      grpcProbe(addresses[1], time.Second, "", ""),
+		"httpGet":   httpProbe(addresses[0], 2*time.Second, config.HTTPGet{Path: "/"}),
+		"tcpSocket": tcpProbe(addresses[0], 2*time.Second),
+		"grpc":      grpcProbe(addresses[1], 2*time.Second, "", ""),
 	}
 	run := func(want bool) {
 		for name, f := range probes {

@@ -20,6 +20,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -42,7 +43,11 @@ func TestGRPC(t *testing.T) {
 		"plainerr": {Reason: GRPCStatus, Output: "error: health rpc probe failed: rpc error: code = Unknown desc = plain"},
 		"slow":     {Reason: Timeout, Output: "timeout: health rpc did not complete within 300ms"},
 	} {
-		if got := attempt(t, grpcProbe(healthy, 300*time.Millisecond, service, "")); got != want {
+		timeout := 10 * time.Second
+		if want.Reason == Timeout {
+			timeout = 300 * time.Millisecond
+		}
+		if got := attempt(t, grpcProbe(healthy, timeout, service, "")); got != want {
 			t.Errorf("%q: got %+v, want %+v", service, got, want)
 		}
 	}
@@ -50,10 +55,10 @@ func TestGRPC(t *testing.T) {
 		Reason: GRPCUnimplemented,
 		Output: "error: this server does not implement the grpc health protocol (grpc.health.v1.Health): unknown service grpc.health.v1.Health",
 	}
-	if got := attempt(t, grpcProbe(rpc(t, false, false), time.Second, "", "")); got != want {
+	if got := attempt(t, grpcProbe(rpc(t, false, false), 10*time.Second, "", "")); got != want {
 		t.Errorf("no health service: got %+v, want %+v", got, want)
 	}
-	if got := attempt(t, grpcProbe(healthy, time.Second, "long", "")); len(got.Output) != maxOutput {
+	if got := attempt(t, grpcProbe(healthy, 10*time.Second, "long", "")); len(got.Output) != maxOutput {
 		t.Errorf("a status of 30 KiB gives %d bytes of output", len(got.Output))
 	}
 }
@@ -61,24 +66,33 @@ func TestGRPC(t *testing.T) {
 // Each mode is well with its own kind of server and with no other.
 func TestGRPCModes(t *testing.T) {
 	servers := map[string]string{"Plaintext": rpc(t, false, true), "TLS": rpc(t, true, true)}
+	var all sync.WaitGroup
 	for server, address := range servers {
 		for _, mode := range []string{"", "Plaintext", "TLS"} {
-			want := server == mode || server == "Plaintext" && mode == ""
-			got := attempt(t, grpcProbe(address, 300*time.Millisecond, "", mode))
-			if got.Success != want || !want && got.Output != fmt.Sprintf(
-				"timeout: failed to connect service %q within 300ms: context deadline exceeded", address) {
-				t.Errorf("mode %q, server %s: got %+v", mode, server, got)
+			timeout, fits := 700*time.Millisecond, server == mode || server == "Plaintext" && mode == ""
+			if fits {
+				timeout = 10 * time.Second
 			}
-			if mode == "TLS" && server == "Plaintext" && got.Reason != TLS {
-				t.Errorf("mode %q, server %s: reason %s, want tls", mode, server, got.Reason)
-			}
+			all.Go(func() {
+				got, err := grpcProbe(address, timeout, "", mode)(t.Context())
+				text := fmt.Sprintf("timeout: failed to connect service %q within %v: context deadline exceeded", address, timeout)
+				if err != nil || got.Success != fits || !fits && got.Output != text {
+					t.Errorf("mode %q, server %s: got %+v, error %v", mode, server, got, err)
+				}
+				if mode == "TLS" && !fits && got.Reason != TLS {
+					t.Errorf("mode %q, server %s: reason %s, want tls", mode, server, got.Reason)
+				}
+			})
 		}
 	}
+	all.Wait()
 }
 
 // When a connection does not come about, the output is the kubelet's and the reason
 // what the server let us know.
 func TestGRPCUnconnected(t *testing.T) {
+	const timeout = 700 * time.Millisecond
+	var all sync.WaitGroup
 	for _, c := range []struct {
 		name, address, mode string
 		want                Reason
@@ -98,26 +112,26 @@ func TestGRPCUnconnected(t *testing.T) {
 		{"no such host", "no such host.invalid:80", "", DNS},
 		{"no host", ":" + strings.TrimPrefix(closedPort(t), "127.0.0.1:"), "", ConnectionRefused},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
+		all.Go(func() {
 			began := time.Now()
-			got := attempt(t, grpcProbe(c.address, 400*time.Millisecond, "", c.mode))
-			if took := time.Since(began); took < 400*time.Millisecond {
-				t.Errorf("gave up after %v, not at the deadline", took)
+			got, err := grpcProbe(c.address, timeout, "", c.mode)(t.Context())
+			if took := time.Since(began); took < timeout {
+				t.Errorf("%s: gave up after %v, not at the deadline", c.name, took)
 			}
 			want := Outcome{
 				Reason: c.want,
-				Output: fmt.Sprintf("timeout: failed to connect service %q within 400ms: context deadline exceeded", c.address),
+				Output: fmt.Sprintf("timeout: failed to connect service %q within %v: context deadline exceeded", c.address, timeout),
 			}
-			if got != want {
-				t.Errorf("got %+v, want %+v", got, want)
+			if got != want || err != nil {
+				t.Errorf("%s: got %+v, error %v, want %+v", c.name, got, err, want)
 			}
 		})
 	}
+	all.Wait()
 	// A server may also begin well. What follows is up to how far the client has come.
 	settings := string([]byte{0, 0, 0, 4, 0, 0, 0, 0, 0}) // an empty SETTINGS frame
 	for _, then := range []string{"", strings.Repeat("nonsense", 10)} {
-		f := grpcProbe(raw(t, func(conn net.Conn) { say(settings + then)(conn); mute(conn) }), 400*time.Millisecond, "", "")
+		f := grpcProbe(raw(t, func(conn net.Conn) { say(settings + then)(conn); mute(conn) }), 300*time.Millisecond, "", "")
 		if got := attempt(t, f); got.Success || got.Reason == Other {
 			t.Errorf("SETTINGS and %q: got %+v", then, got)
 		}
@@ -160,7 +174,7 @@ func TestGRPCRequest(t *testing.T) {
 	defer s.Stop()
 	address := l.Addr().String()
 
-	got := attempt(t, grpcProbe(address, time.Second, "", ""))
+	got := attempt(t, grpcProbe(address, 10*time.Second, "", ""))
 	md := <-seen
 	if !got.Success {
 		t.Errorf("got %+v", got)
@@ -174,7 +188,7 @@ func TestGRPCRequest(t *testing.T) {
 	}
 
 	size = 1 << 20
-	if got := attempt(t, grpcProbe(address, time.Second, "", "")); got.Reason != GRPCStatus || !strings.Contains(got.Output, "ResourceExhausted") {
+	if got := attempt(t, grpcProbe(address, 10*time.Second, "", "")); got.Reason != GRPCStatus || !strings.Contains(got.Output, "ResourceExhausted") {
 		t.Errorf("got %+v", got)
 	}
 	<-seen
@@ -186,10 +200,10 @@ func TestGRPCIgnoresProxy(t *testing.T) {
 		t.Setenv(name, "http://"+closedPort(t))
 	}
 	_, port := split(rpc(t, false, true))
-	f := New(&config.Target{Host: "localhost.localdomain"}, &config.Probe{GRPC: &config.GRPC{Port: port}, Timeout: time.Second})
+	f := New(&config.Target{Host: "localhost.localdomain"}, &config.Probe{GRPC: &config.GRPC{Port: port}, Timeout: 10 * time.Second})
 	if _, err := net.LookupHost("localhost.localdomain"); err != nil {
 		// A name that a proxy would be asked for; without one the address has to do.
-		f = grpcProbe(hostPort("0.0.0.0", port), time.Second, "", "")
+		f = grpcProbe(hostPort("0.0.0.0", port), 10*time.Second, "", "")
 	}
 	if got := attempt(t, f); !got.Success {
 		t.Errorf("got %+v", got)

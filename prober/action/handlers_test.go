@@ -73,8 +73,8 @@ func shown(got Outcome, err error, took time.Duration) string {
 	if len(got.Output) > 5000 {
 		output = fmt.Sprintf("%q", got.Output[:20]+"… len "+strconv.Itoa(len(got.Output)))
 	}
-	// Whole seconds: the only times recorded are 0.0 and 1.0, and a busy machine is slow.
-	return fmt.Sprintf("%s err=%s %d.0s %s", result, reason, int(took.Seconds()), output)
+	// At once or not: the only times recorded are 0.0 and 1.0, and a busy machine is slow.
+	return fmt.Sprintf("%s err=%s %d.0s %s", result, reason, min(int(took.Seconds()), 1), output)
 }
 
 // Every recorded case gives what the kubelet's handler gave: result, error, seconds

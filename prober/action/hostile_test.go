@@ -30,8 +30,8 @@ import (
 func forever(begin, again string) func(net.Conn) {
 	return func(conn net.Conn) {
 		say(begin)(conn)
-		for {
-			if _, err := io.WriteString(conn, again); err != nil {
+		for text := []byte(again); ; {
+			if _, err := conn.Write(text); err != nil {
 				return
 			}
 		}
@@ -72,7 +72,7 @@ func TestHTTPGetHostileServers(t *testing.T) {
 		{name: "endless 1xx", serve: forever("", "HTTP/1.1 103 Early Hints\r\nA: b\r\n\r\n"), want: Outcome{Reason: HTTPProtocol, Output: "server response headers exceeded 65536 bytes; aborted"}},
 		{name: "switches protocols", serve: forever("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n", ""), want: Outcome{Reason: HTTPStatus, Output: "HTTP probe failed with statuscode: 101"}},
 		{name: "endless body", serve: forever(head+"\r\n", long), want: Outcome{Success: true, Output: long}},
-		{name: "slow body", serve: func(conn net.Conn) { say(head + "\r\nbegun")(conn); mute(conn) }, want: Outcome{Reason: Timeout}, wantErr: "read body: context deadline exceeded (Client.Timeout or context cancellation while reading body)"},
+		{name: "slow body", serve: func(conn net.Conn) { say(head + "\r\nbegun")(conn); mute(conn) }, want: Outcome{Reason: Timeout}, wantErr: "(Client.Timeout or context cancellation while reading body)"},
 		{name: "cut body", serve: say(head + "Content-Length: 9\r\n\r\nbegun"), want: Outcome{Reason: ConnectionReset}, wantErr: "read body: unexpected EOF"},
 		{name: "bad chunk", serve: say(head + "Transfer-Encoding: chunked\r\n\r\nx\r\n"), want: Outcome{Reason: HTTPProtocol}, wantErr: "read body: invalid byte in chunk length"},
 		{name: "endless chunk line", serve: forever(head+"Transfer-Encoding: chunked\r\n\r\n1;", long), want: Outcome{Reason: HTTPProtocol}, wantErr: "read body: header line too long"},
@@ -85,7 +85,7 @@ func TestHTTPGetHostileServers(t *testing.T) {
 			if took := time.Since(began); took > 5*time.Second {
 				t.Errorf("took %v, timeout 700ms", took)
 			}
-			if c.wantErr == "" && err != nil || c.wantErr != "" && (err == nil || err.Error() != c.wantErr) {
+			if (err != nil) != (c.wantErr != "") || err != nil && !strings.HasSuffix(err.Error(), c.wantErr) {
 				t.Errorf("error %v, want %q", err, c.wantErr)
 			}
 			if got.Success != c.want.Success || got.Reason != c.want.Reason || !strings.Contains(got.Output, c.want.Output) || len(got.Output) > maxOutput {
@@ -132,7 +132,7 @@ func TestHTTPGetHostileHTTP2(t *testing.T) {
 	}
 }
 
-// An endless answer costs an attempt less than 4 MiB, over either protocol.
+// An endless answer costs an attempt less than 2 MiB, over either protocol.
 func TestHTTPGetMemory(t *testing.T) {
 	endless := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		chunk := []byte(strings.Repeat("x", 4096))
@@ -150,7 +150,7 @@ func TestHTTPGetMemory(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		attempt(t, f)
 		runtime.ReadMemStats(&after)
-		if grown := after.TotalAlloc - before.TotalAlloc; grown > 4<<20 {
+		if grown := after.TotalAlloc - before.TotalAlloc; grown > 2<<20 {
 			t.Errorf("%d bytes allocated", grown)
 		}
 	}

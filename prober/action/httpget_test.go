@@ -61,7 +61,7 @@ func TestHTTPGetURL(t *testing.T) {
 func TestHTTPGetHost(t *testing.T) {
 	host, port := split(web(t, site()))
 	h := config.HTTPGet{Host: host, Port: config.PortRef{Number: port}, Path: "/"}
-	f := New(&config.Target{Host: "192.0.2.1"}, &config.Probe{HTTPGet: &h, Timeout: time.Second})
+	f := New(&config.Target{Host: "192.0.2.1"}, &config.Probe{HTTPGet: &h, Timeout: 10 * time.Second})
 	if got := attempt(t, f); !got.Success {
 		t.Errorf("got %+v", got)
 	}
@@ -90,7 +90,7 @@ func TestHTTPGetHeader(t *testing.T) {
 		if c.name != "" {
 			list = []config.Header{{Name: c.name, Value: c.value}}
 		}
-		if got := attempt(t, httpProbe(address, time.Second, config.HTTPGet{Path: "/", Headers: list})); !got.Success {
+		if got := attempt(t, httpProbe(address, 10*time.Second, config.HTTPGet{Path: "/", Headers: list})); !got.Success {
 			t.Fatalf("%+v: got %+v", c, got)
 		}
 		r := <-seen
@@ -236,7 +236,7 @@ func TestHTTPGetIgnoresProxy(t *testing.T) {
 	s.Start()
 	defer s.Close()
 	_, port := split(l.Addr().String())
-	if got := attempt(t, httpProbe(hostPort("0.0.0.0", port), 5*time.Second, config.HTTPGet{Path: "/len?n=1"})); got.Output != "a" {
+	if got := attempt(t, httpProbe(hostPort("0.0.0.0", port), 10*time.Second, config.HTTPGet{Path: "/len?n=1"})); got.Output != "a" {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -267,7 +267,7 @@ func TestHTTPGetHidesPasswords(t *testing.T) {
 		{address, config.HTTPGet{Path: path, Scheme: "HTTPS"}},
 		{address, config.HTTPGet{Path: path, Headers: []config.Header{{Name: "X", Value: "\n"}}}},
 	} {
-		got, err := httpProbe(c.address, time.Second, c.h)(t.Context())
+		got, err := httpProbe(c.address, 10*time.Second, c.h)(t.Context())
 		if strings.Contains(got.Output, secret) || err != nil && strings.Contains(err.Error(), secret) {
 			t.Errorf("%+v: got %+v, error %v", c, got, err)
 		}
@@ -303,10 +303,10 @@ func TestIPv6(t *testing.T) {
 	s.Start()
 	defer s.Close()
 	address := l.Addr().String()
-	if got := attempt(t, httpProbe(address, time.Second, config.HTTPGet{Path: "/h"})); !strings.Contains(got.Output, "|"+address+"|") {
+	if got := attempt(t, httpProbe(address, 10*time.Second, config.HTTPGet{Path: "/h"})); !strings.Contains(got.Output, "|"+address+"|") {
 		t.Errorf("httpGet: got %+v", got)
 	}
-	if got := attempt(t, tcpProbe(address, time.Second)); !got.Success {
+	if got := attempt(t, tcpProbe(address, 10*time.Second)); !got.Success {
 		t.Errorf("tcpSocket: got %+v", got)
 	}
 	want := fmt.Sprintf("timeout: failed to connect service %q within 50ms: context deadline exceeded", address)

@@ -90,6 +90,7 @@ func TestRedact(t *testing.T) {
 		`Get "http://u:***@h:1/x": EOF`:     `Get "http://u:***@h:1/x": EOF`,
 		`"//u:p@ss:w@h" "https://:p@[::1]"`: `"//u:***@h" "https://:***@[::1]"`,
 		`Get "http://u@h:1/x": EOF`:         `Get "http://u@h:1/x": EOF`,
+		`"http://h:1/http://u@x:p@y/%25zz"`: `"http://h:1/http://u@x:***@y/%25zz"`,
 		`Get "http://[::1]:80/a@b:c@d"`:     `Get "http://[::1]:80/a@b:c@d"`,
 		`Get "http://h:1?mail=a:b@c#d:e@f"`: `Get "http://h:1?mail=a:b@c#d:e@f"`,
 		`dial tcp [::1]:80: a@b`:            `dial tcp [::1]:80: a@b`,

@@ -33,7 +33,7 @@ func TestTCPSocket(t *testing.T) {
 		{"closed", closed, Outcome{Reason: ConnectionRefused, Output: "dial tcp " + closed + ": connect: connection refused"}},
 		{"port -1", "127.0.0.1:-1", Outcome{Reason: Other, Output: "dial tcp: address -1: invalid port"}},
 	} {
-		if got := attempt(t, tcpProbe(c.address, time.Second)); got != c.want {
+		if got := attempt(t, tcpProbe(c.address, 10*time.Second)); got != c.want {
 			t.Errorf("%s: got %+v, want %+v", c.name, got, c.want)
 		}
 	}
@@ -43,7 +43,7 @@ func TestTCPSocket(t *testing.T) {
 func TestTCPSocketHost(t *testing.T) {
 	host, port := split(raw(t, mute))
 	p := &config.TCPSocket{Host: host, Port: config.PortRef{Number: port}}
-	f := New(&config.Target{Host: "192.0.2.1"}, &config.Probe{TCPSocket: p, Timeout: time.Second})
+	f := New(&config.Target{Host: "192.0.2.1"}, &config.Probe{TCPSocket: p, Timeout: 10 * time.Second})
 	if got := attempt(t, f); !got.Success {
 		t.Errorf("got %+v", got)
 	}
@@ -62,9 +62,9 @@ func TestStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, f := range map[string]Func{
-		"httpGet":   httpProbe(web(t, site()), time.Second, config.HTTPGet{Path: "/"}),
-		"tcpSocket": tcpProbe(raw(t, mute), time.Second),
-		"grpc":      grpcProbe(rpc(t, false, true), time.Second, "", ""),
+		"httpGet":   httpProbe(web(t, site()), 10*time.Second, config.HTTPGet{Path: "/"}),
+		"tcpSocket": tcpProbe(raw(t, mute), 10*time.Second),
+		"grpc":      grpcProbe(rpc(t, false, true), 10*time.Second, "", ""),
 	} {
 		if got, err := f(ctx); err == nil {
 			t.Errorf("%s: got %+v, want an error", name, got)

@@ -150,7 +150,8 @@ func (t Target) Fold(k Kind, r Result) Target {
 	if r == Failure {
 		threshold = params.FailureThreshold
 	}
-	if p.Run < threshold && !(holds && never && p.Result == Failure) {
+	failedAlready := holds && never && p.Result == Failure
+	if p.Run < threshold && !failedAlready {
 		return t
 	}
 	p.Result = r
