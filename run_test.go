@@ -121,6 +121,49 @@ func TestCannotRun(t *testing.T) {
 	}
 }
 
+// badInputs are files that nobody should be hurt by, with what is said of them.
+func badInputs() map[string][2]string {
+	bomb := "a: &a [x, x, x, x, x, x, x, x, x]\n"
+	for c := 'b'; c <= 'j'; c++ {
+		bomb += fmt.Sprintf("%c: &%c [%s]\n", c, c, strings.Repeat("*"+string(c-1)+", ", 9))
+	}
+	probe := func(s string) string { return "targets:\n  - name: a\n    livenessProbe: {" + s + "}\n" }
+	return map[string][2]string{
+		"an empty file":           {"", "prober.yml:1"},
+		"a binary file":           {"\x7fELF\x00\x01\x02", "prober.yml:1"},
+		"10 MB of nonsense":       {strings.Repeat("a: b\n", 2<<20), "prober.yml"},
+		"17 MiB":                  {strings.Repeat("#", 17<<20), "16 MiB"},
+		"a bomb":                  {bomb + "targets: *j\n", "prober.yml"},
+		"a duplicate key":         {"targets: []\ntargets: []\n", "prober.yml:2"},
+		"a tab":                   {"targets:\n\t- name: a\n", "prober.yml:2"},
+		"an unknown key":          {"targets: []\ncolour: red\n", "prober.yml:2: colour"},
+		"a negative number":       {probe("tcpSocket: {port: 1}, periodSeconds: -1"), "must be greater than or equal to 0, is -1"},
+		"an absurd number":        {probe("tcpSocket: {port: 1}, periodSeconds: 1e300"), "targets[0].livenessProbe.periodSeconds"},
+		"a header with a newline": {probe(`httpGet: {port: 1, httpHeaders: [{name: A, value: "x\ny"}]}`), "httpHeaders[0].value"},
+	}
+}
+
+// Bad input ends a start with exit 1, and is refused by a reload that leaves
+// everything as it was; either way with a clear error of a few lines at most.
+func TestBadInput(t *testing.T) {
+	app := newApp(t)
+	file := write(t, "targets:"+app.target("app"))
+	a := start(t, flags(file, "--web.enable-lifecycle")...)
+	a.says(a.health+"/ready", 200, "ok")
+	for what, in := range badInputs() {
+		var log bytes.Buffer
+		bad := write(t, in[0])
+		if code := run(context.Background(), flags(bad), &log); code != exitError || !strings.Contains(log.String(), in[1]) || log.Len() > 200<<10 {
+			t.Errorf("%s: exit %d, %d bytes of log, want 1 and %q:\n%.500s", what, code, log.Len(), in[1], log.String())
+		}
+		rewrite(t, file, in[0])
+		if status, body := do(t, http.MethodPost, a.web+"/-/reload"); status != 500 || !strings.Contains(body, in[1]) {
+			t.Errorf("%s: a reload answers %d %.500q, want 500 and %q", what, status, body, in[1])
+		}
+		a.is(a.health+"/ready/app", 200, "ok")
+	}
+}
+
 // --config.check tells every mistake and warning of both files, and runs nothing.
 func TestConfigCheck(t *testing.T) {
 	boot := "targets:\n  - name: a\n    startupProbe: {tcpSocket: {port: 1}}\n    livenessProbe: {tcpSocket: {port: 1}}\n"
