@@ -61,6 +61,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 		return code
 	}
 	logger := newLogger(o, stderr)
+	slog.SetDefault(logger) // net/http tells of some oddities by the standard log alone
 	var err error
 	switch {
 	case o.healthCheck != "":

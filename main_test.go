@@ -33,14 +33,30 @@ import (
 	"time"
 )
 
-// asAgent makes the test binary be the agent, for tests that need a process of its own.
-const asAgent = "PROBER_EXPORTER_TEST_AS_AGENT"
+// built is the directory of the binary; empty if no test has asked for it.
+var built string
+
+// binary builds the agent as it is shipped, once: without the race detector, which
+// takes ten times the memory and time, and without this package's tests beside it.
+var binary = sync.OnceValues(func() (path string, err error) {
+	if built, err = os.MkdirTemp("", "prober_exporter"); err != nil {
+		return "", err
+	}
+	path = filepath.Join(built, "prober_exporter")
+	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w: %s", err, out)
+	}
+	return path, nil
+})
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asAgent) != "" {
-		main()
+	code := m.Run()
+	if built != "" {
+		_ = os.RemoveAll(built)
 	}
-	os.Exit(m.Run())
+	os.Exit(code)
 }
 
 // agent is a running agent: run() in this process, or a process of its own.
@@ -95,16 +111,25 @@ func start(t *testing.T, args ...string) *agent {
 // goes before it in a shell's command line.
 func startProcess(t *testing.T, shell string, args ...string) *agent {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], args...)
+	cmd := command(t, args...)
 	if shell != "" {
-		cmd = exec.Command("sh", append([]string{"-c", shell + `; exec "$0" "$@"`, os.Args[0]}, args...)...)
+		cmd = exec.Command("sh", append([]string{"-c", shell + `; exec "$0" "$@"`}, cmd.Args...)...)
 	}
-	cmd.Env = append(os.Environ(), asAgent+"=1")
 	a := &agent{t: t, log: &logBuffer{}}
 	cmd.Stderr = a.log
 	a.begin(cmd)
 	a.waitUntilServing(args)
 	return a
+}
+
+// command returns the agent as a command.
+func command(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return exec.Command(path, args...)
 }
 
 // begin runs the agent as cmd, and ends it with the test.

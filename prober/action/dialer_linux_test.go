@@ -191,7 +191,7 @@ func exhaust(t *testing.T, addresses []string) {
 	probes := map[string]Func{
 		"httpGet":   httpProbe(addresses[0], 2*time.Second, config.HTTPGet{Path: "/"}),
 		"tcpSocket": tcpProbe(addresses[0], 2*time.Second),
-		"grpc":      grpcProbe(addresses[1], 2*time.Second, "", ""),
+		"grpc":      grpcProbe(addresses[1], time.Second, "", ""),
 	}
 	run := func(want bool) {
 		for name, f := range probes {

@@ -70,7 +70,10 @@ func TestHTTPGetHostileServers(t *testing.T) {
 		{name: "cut header", serve: say(head + "A: b\r\n"), want: Outcome{Reason: ConnectionReset, Output: "unexpected EOF"}},
 		{name: "endless header", serve: forever(head, "A: "+long+"\r\n"), want: Outcome{Reason: HTTPProtocol, Output: "server response headers exceeded 65536 bytes; aborted"}},
 		{name: "endless 1xx", serve: forever("", "HTTP/1.1 103 Early Hints\r\nA: b\r\n\r\n"), want: Outcome{Reason: HTTPProtocol, Output: "server response headers exceeded 65536 bytes; aborted"}},
-		{name: "switches protocols", serve: forever("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n", ""), want: Outcome{Reason: HTTPStatus, Output: "HTTP probe failed with statuscode: 101"}},
+		{name: "switches protocols", serve: func(conn net.Conn) {
+			say("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")(conn)
+			mute(conn)
+		}, want: Outcome{Reason: HTTPStatus, Output: "HTTP probe failed with statuscode: 101"}},
 		{name: "endless body", serve: forever(head+"\r\n", long), want: Outcome{Success: true, Output: long}},
 		{name: "slow body", serve: func(conn net.Conn) { say(head + "\r\nbegun")(conn); mute(conn) }, want: Outcome{Reason: Timeout}, wantErr: "(Client.Timeout or context cancellation while reading body)"},
 		{name: "cut body", serve: say(head + "Content-Length: 9\r\n\r\nbegun"), want: Outcome{Reason: ConnectionReset}, wantErr: "read body: unexpected EOF"},

@@ -124,6 +124,12 @@ func raw(t testing.TB, serve func(net.Conn)) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return rawOn(t, l, serve)
+}
+
+// rawOn is raw on a listener of the caller's, which it closes.
+func rawOn(t testing.TB, l net.Listener, serve func(net.Conn)) string {
+	t.Helper()
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {

@@ -16,15 +16,18 @@ package action
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"os"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+	"golang.org/x/sys/unix"
 
 	"github.com/prober-exporter/prober_exporter/config"
 )
@@ -36,7 +39,6 @@ import (
 func stuffed(begin bool) (serve func(net.Conn), full <-chan struct{}) {
 	stuck := make(chan struct{})
 	return func(conn net.Conn) {
-		conn.(*net.TCPConn).SetReadBuffer(1) // the least there is: soon full
 		if !hearRequest(conn) {
 			return
 		}
@@ -67,6 +69,28 @@ func stuffed(begin bool) (serve func(net.Conn), full <-chan struct{}) {
 			}
 		}
 	}, stuck
+}
+
+// narrow is a listener whose connections, both their ends, have small buffers: those of
+// the client follow from the size of a segment, 64 KiB on loopback unless it is told.
+func narrow(t *testing.T) net.Listener {
+	t.Helper()
+	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		var failure error
+		err := c.Control(func(fd uintptr) {
+			failure = errors.Join(
+				unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, 1), // the least there is
+				unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUF, 16<<10),
+				unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_MAXSEG, 536),
+			)
+		})
+		return errors.Join(err, failure)
+	}}
+	l, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
 }
 
 // hearRequest reads up to the first request of a client, and says whether it came.
@@ -106,14 +130,19 @@ func h2cProbe(address string, timeout time.Duration) Func {
 // A server that never reads cannot keep an attempt beyond its timeout, nor give it a
 // reason other than that.
 func TestStuckInWriteTimesOut(t *testing.T) {
-	const timeout = 1500 * time.Millisecond // in which the buffers mostly fill
+	const timeout = 900 * time.Millisecond
 	for name, c := range stuckProbes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			serve, _ := stuffed(c.begin)
+			serve, full := stuffed(c.begin)
 			began := time.Now()
-			got, _ := c.probe(raw(t, serve), timeout)(t.Context())
+			got, _ := c.probe(rawOn(t, narrow(t), serve), timeout)(t.Context())
 			took := time.Since(began)
+			select {
+			case <-full:
+			default:
+				t.Error("the client was not stuck at its timeout")
+			}
 			if got.Success || got.Reason != Timeout {
 				t.Errorf("got %+v, want a timeout", got)
 			}
@@ -130,7 +159,7 @@ func TestStuckInWriteStops(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			serve, full := stuffed(c.begin)
-			f := c.probe(raw(t, serve), time.Minute)
+			f := c.probe(rawOn(t, narrow(t), serve), time.Minute)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			ended := make(chan error, 1)
