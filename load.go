@@ -46,54 +46,61 @@ type loader struct {
 	seen string     // what the file was at the last load: its digest, or why it could not be read
 }
 
+// candidate is a configuration that has been read and not applied yet.
+type candidate struct {
+	seen    string
+	cfg     *config.Config
+	notices []config.Notice
+	err     error
+}
+
 // load validates the whole file and applies it. On any error everything stays as it
 // was; the error is logged and returned.
 func (l *loader) load() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	data, seen, err := l.read()
-	return l.apply(data, seen, err)
+	return l.apply(l.read(nil))
 }
 
 // loadIfChanged does so if the file is not what it was at the last load, good or bad.
 func (l *loader) loadIfChanged() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	data, seen, err := l.read()
-	if seen != l.seen {
-		_ = l.apply(data, seen, err) // it has been logged
+	if c := l.read(&l.seen); c.seen != l.seen {
+		_ = l.apply(c) // it has been logged
 	}
 }
 
-func (l *loader) read() (data []byte, seen string, err error) {
-	data, err = config.Read(l.file)
+// read reads and validates the file, unless it is still what it was when it was seen
+// last. Called with mu held, as apply, or before anything else runs.
+func (l *loader) read(last *string) (c candidate) {
+	data, err := config.Read(l.file)
 	if err != nil {
-		return nil, err.Error(), err
+		return candidate{seen: err.Error(), err: err}
 	}
 	sum := sha256.Sum256(data)
-	return data, string(sum[:]), nil
+	if c.seen = string(sum[:]); last == nil || c.seen != *last {
+		c.cfg, c.notices, c.err = config.Load(l.file, data, lookupEnv)
+	}
+	return c
 }
 
-func (l *loader) apply(data []byte, seen string, err error) error {
-	var cfg *config.Config
-	var notices []config.Notice
-	if err == nil {
-		cfg, notices, err = config.Load(l.file, data, lookupEnv)
-	}
-	for _, n := range notices {
+func (l *loader) apply(c candidate) error {
+	for _, n := range c.notices {
 		l.log.Log(context.Background(), noticeLevel(n), "notice about the configuration", "notice", n.String())
 	}
+	err := c.err
 	if err == nil {
-		err = l.manager.Apply(cfg)
+		err = l.manager.Apply(c.cfg)
 	}
-	l.seen = seen
+	l.seen = c.seen
 	l.result.SetResult(err == nil, time.Now())
 	if err != nil {
 		l.refuse(err)
 		return err
 	}
-	l.running.Store(cfg)
-	l.log.Info("configuration loaded", "file", l.file, "targets", len(cfg.Targets))
+	l.running.Store(c.cfg)
+	l.log.Info("configuration loaded", "file", l.file, "targets", len(c.cfg.Targets))
 	return nil
 }
 

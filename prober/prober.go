@@ -204,10 +204,10 @@ func stopAll(targets []*target, kinds ...gate.Kind) {
 // they are; readiness goes on being probed, as in a pod that terminates (kubelet
 // rules 2.2 and 2.1.6). Apply is refused from now on.
 func (m *Manager) Stop() {
+	m.tally.stopping() // at once, whatever a reload that is under way waits for
 	m.applying.Lock()
 	defer m.applying.Unlock()
 	m.stopping = true
-	m.tally.stopping()
 	stopAll(m.list(), gate.Startup, gate.Liveness)
 }
 

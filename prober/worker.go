@@ -207,12 +207,12 @@ func (w *worker) next(now time.Time) time.Time {
 // overdue reports whether the next turn, or the end of the attempt that is running,
 // is overdue by more than 30 s and three periods. With target.mu held.
 func (w *worker) overdue(now time.Time) bool {
-	if w.stopped || w.timer == nil {
-		return false
-	}
 	limit := max(30*time.Second, 3*w.probe.Period)
-	if !w.began.IsZero() {
+	switch {
+	case !w.began.IsZero(): // even if it has been told to stop
 		return now.Sub(w.began) > maxTries*w.probe.Timeout+limit
+	case w.stopped || w.timer == nil:
+		return false
 	}
 	return now.Sub(w.readyAt) > limit
 }

@@ -1,0 +1,165 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	toolkit "github.com/prometheus/exporter-toolkit/web"
+)
+
+// drainTime is how long responses that are under way may take once the listeners
+// have closed.
+const drainTime = time.Second
+
+// servers are the listeners and what serves them.
+type servers struct {
+	o   *options
+	log *slog.Logger
+	handlers
+	webListeners, healthListeners []net.Listener
+
+	running sync.WaitGroup
+	stopped context.Context // done when nothing shall be served again
+	stop    context.CancelFunc
+	mu      sync.Mutex
+	all     []*http.Server
+}
+
+// newServers opens every listener, so that a taken address is known before anything
+// is probed, and checks the web configuration.
+func newServers(o *options, log *slog.Logger, h handlers) (_ *servers, err error) {
+	s := &servers{o: o, log: log, handlers: h}
+	s.stopped, s.stop = context.WithCancel(context.Background())
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	if *o.web.WebConfigFile != "" {
+		if err := toolkit.Validate(*o.web.WebConfigFile); err != nil {
+			err = fmt.Errorf("web configuration %q: %w", *o.web.WebConfigFile, err)
+			if !o.failOpen {
+				return nil, err
+			}
+			log.Error("the web listener does not serve", "err", err)
+		}
+		if len(o.healthAddresses) == 0 {
+			log.Warn("probes of the health endpoints fail when the web configuration says so, or is broken: give them a listener of their own with --health.listen-address")
+		}
+	}
+	if s.webListeners, err = listenWeb(o.web); err != nil {
+		return nil, err
+	}
+	for _, address := range o.healthAddresses {
+		l, err := listen(address)
+		if err != nil {
+			return nil, err
+		}
+		s.healthListeners = append(s.healthListeners, l)
+	}
+	return s, nil
+}
+
+// start serves. What it returns receives an error if a listener breaks.
+func (s *servers) start() <-chan error {
+	broken := make(chan error, len(s.webListeners)+len(s.healthListeners))
+	for _, l := range s.webListeners {
+		s.running.Go(func() {
+			if err := s.serveWeb(l); err != nil {
+				broken <- fmt.Errorf("serve %s: %w", l.Addr(), err)
+			}
+		})
+	}
+	for _, l := range s.healthListeners {
+		s.running.Go(func() {
+			s.log.Info("serving the health endpoints", "address", l.Addr().String())
+			if err := s.newServer(s.health).Serve(limited(l)); !errors.Is(err, http.ErrServerClosed) {
+				broken <- fmt.Errorf("serve %s: %w", l.Addr(), err)
+			}
+		})
+	}
+	return broken
+}
+
+// serveWeb serves a listener as the web configuration says. One that is broken
+// from the start is an error or, with --config.fail-open, tried again.
+func (s *servers) serveWeb(l net.Listener) error {
+	l = limited(l)
+	retry := time.NewTicker(s.o.autoReloadInterval)
+	defer retry.Stop()
+	for {
+		err := toolkit.Serve(l, s.newServer(s.web), s.o.web, s.log)
+		if errors.Is(err, http.ErrServerClosed) {
+			return nil
+		}
+		if !s.o.failOpen || errors.Is(err, net.ErrClosed) {
+			return err
+		}
+		s.log.Error("the web listener does not serve", "address", l.Addr().String(), "err", err)
+		select {
+		case <-s.stopped.Done():
+			return nil
+		case <-retry.C:
+		}
+	}
+}
+
+func (s *servers) newServer(h http.Handler) *http.Server {
+	server := &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       time.Minute,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, server)
+	return server
+}
+
+// shutdown closes the listeners and waits for the responses that are under way, no
+// longer than ctx.
+func (s *servers) shutdown(ctx context.Context) {
+	s.stop()
+	s.mu.Lock()
+	all := s.all
+	s.mu.Unlock()
+	var draining sync.WaitGroup
+	for _, server := range all {
+		draining.Go(func() { _ = server.Shutdown(ctx) }) // close follows
+	}
+	draining.Wait()
+}
+
+// close closes everything that is still open, and waits for whoever served it.
+func (s *servers) close() {
+	s.stop()
+	s.mu.Lock()
+	for _, server := range s.all {
+		_ = server.Close()
+	}
+	s.mu.Unlock()
+	for _, l := range append(s.webListeners, s.healthListeners...) {
+		_ = l.Close() // it may be closed already
+	}
+	s.running.Wait()
+}
