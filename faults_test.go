@@ -297,7 +297,7 @@ func TestSlowScrapes(t *testing.T) {
 }
 
 // An agent that is frozen for five seconds and goes on changes no result, although
-// answers were under way.
+// answers were under way; of what timed out meanwhile it says that it was late.
 func TestFrozen(t *testing.T) {
 	l := hostile(t, func(c net.Conn) {
 		_, _ = c.Read(make([]byte, 4096))
@@ -310,6 +310,8 @@ func TestFrozen(t *testing.T) {
 		fmt.Fprintf(&b, "  - {name: t%d, livenessProbe: {httpGet: {port: %s}, periodSeconds: 0.1, failureThreshold: 1}}\n", i, l)
 		fmt.Fprintf(&b, "  - {name: e%d, livenessProbe: {exec: {command: [sleep, '0.08']}, periodSeconds: 0.1, failureThreshold: 1}}\n", i)
 	}
+	silent := hostile(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
+	fmt.Fprintf(&b, "  - {name: silent, livenessProbe: {httpGet: {port: %s}, periodSeconds: 1, failureThreshold: 1000}}\n", silent)
 	a := startProcess(t, "", flags(write(t, b.String()))...)
 	a.says(a.health+"/live", 200, "ok")
 	for _, s := range []struct {
@@ -325,6 +327,9 @@ func TestFrozen(t *testing.T) {
 	a.is(a.health+"/-/healthy", 200, "")
 	if log := a.log.String(); strings.Contains(log, "result changed") {
 		t.Errorf("a result changed:\n%s", log)
+	}
+	if got := metric(t, a, `prober_probe_failures_total{probe_type="Liveness",reason="agent_late",target="silent"}`); got != "1" {
+		t.Errorf("%q attempts of the silent target were the agent's lateness, want 1", got)
 	}
 }
 
