@@ -90,7 +90,7 @@ func limited(l net.Listener) net.Listener {
 // healthCheck asks a health endpoint once and prints its answer.
 func healthCheck(ctx context.Context, address string, w io.Writer) error {
 	client := &http.Client{
-		Timeout: 10 * time.Second,
+		Timeout: 5 * time.Second,
 		Transport: &http.Transport{
 			DisableKeepAlives: true,
 			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // as the kubelet asks

@@ -93,6 +93,9 @@ func (l *loader) apply(c candidate) error {
 	if err == nil {
 		err = l.manager.Apply(c.cfg)
 	}
+	if errors.Is(err, prober.ErrStopping) {
+		return err // which says nothing of the file
+	}
 	l.seen = c.seen
 	l.result.SetResult(err == nil, time.Now())
 	if err != nil {
@@ -135,15 +138,20 @@ func noticeLevel(n config.Notice) slog.Level {
 	return slog.LevelInfo
 }
 
-// refuse logs why a configuration is not loaded, a line for each mistake.
+// refuse logs why a configuration is not loaded, a line for each mistake. It is a
+// warning as long as another one runs.
 func (l *loader) refuse(err error) {
+	level := slog.LevelError
+	if l.running.Load() != nil {
+		level = slog.LevelWarn
+	}
 	var mistakes config.Errors
 	if !errors.As(err, &mistakes) {
-		l.log.Error("configuration not loaded", "err", err)
+		l.log.Log(context.Background(), level, "configuration not loaded", "err", err)
 		return
 	}
 	for _, mistake := range mistakes {
-		l.log.Error("configuration not loaded", "err", mistake)
+		l.log.Log(context.Background(), level, "configuration not loaded", "err", mistake)
 	}
 }
 
@@ -152,7 +160,7 @@ func (l *loader) refuse(err error) {
 func configCheck(o *options, w io.Writer) int {
 	cfg, notices, err := config.LoadFile(o.configFile)
 	for _, n := range notices {
-		_, _ = fmt.Fprintln(w, n)
+		_, _ = fmt.Fprintf(w, "%v: %v\n", n.Level, n)
 	}
 	webErr := toolkit.Validate(*o.web.WebConfigFile)
 	if webErr != nil {

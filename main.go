@@ -25,6 +25,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -46,6 +47,12 @@ const (
 	exitUsage = 2
 )
 
+// errUsage marks an error of the flags, errTold one that the log has told of.
+var (
+	errUsage = errors.New("bad flags")
+	errTold  = errors.New("there is no configuration to run with")
+)
+
 func main() {
 	// Whoever reads our log may go away; without this, the next line would kill us. A
 	// handler, unlike ignoring the signal, is not inherited by exec probes.
@@ -64,7 +71,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 	slog.SetDefault(logger) // net/http tells of some oddities by the standard log alone
 	var err error
 	switch {
-	case o.healthCheck != "":
+	case o.isHealthCheck:
 		err = healthCheck(ctx, o.healthCheck, os.Stdout)
 	case o.configCheck:
 		return configCheck(o, stderr)
@@ -72,11 +79,16 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 		logger.Info("starting prober_exporter", "version", version.Info(), "build_context", version.BuildContext())
 		err = serve(ctx, o, logger)
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, errUsage):
+		_, _ = fmt.Fprintf(stderr, "prober_exporter: error: %v, try --help\n", err)
+		return exitUsage
+	case !errors.Is(err, errTold):
 		logger.Error("prober_exporter ends", "err", err)
-		return exitError
 	}
-	return exitOK
+	return exitError
 }
 
 // options are the flags, parsed and checked.
@@ -90,6 +102,7 @@ type options struct {
 	web             *toolkit.FlagConfig
 	healthAddresses []string
 	healthCheck     string
+	isHealthCheck   bool
 	telemetryPath   string
 	externalURL     *url.URL
 	routePrefix     string
@@ -122,7 +135,7 @@ func parse(args []string, stderr io.Writer) (o *options, code int, done bool) {
 	app.Flag("config.auto-reload-interval", "How often to look for a change.").Default("30s").DurationVar(&o.autoReloadInterval)
 	o.web = kingpinflag.AddFlags(app, ":9709")
 	app.Flag("health.listen-address", "Addresses on which to serve the health endpoints alone: plain HTTP, no authentication, no rate limit. Repeatable.").StringsVar(&o.healthAddresses)
-	app.Flag("health.check", "Ask this URL once, print the body, and exit with 0 if the status is 200.").PlaceHolder("URL").StringVar(&o.healthCheck)
+	app.Flag("health.check", "Ask this URL once, print the body, and exit with 0 if the status is 200.").PlaceHolder("URL").IsSetByUser(&o.isHealthCheck).StringVar(&o.healthCheck)
 	app.Flag("web.telemetry-path", "Path under which to expose metrics.").Default("/metrics").StringVar(&o.telemetryPath)
 	externalURL := app.Flag("web.external-url", "The URL under which the exporter is reachable, for example behind a reverse proxy.").PlaceHolder("URL").String()
 	app.Flag("web.route-prefix", "Prefix of all paths but the health endpoints', which are at the root as well. Default: the path of --web.external-url.").StringVar(&o.routePrefix)
@@ -152,6 +165,10 @@ func parse(args []string, stderr io.Writer) (o *options, code int, done bool) {
 // check says which flag cannot be.
 func (o *options) check(externalURL string) error {
 	switch {
+	case o.isHealthCheck && o.healthCheck == "":
+		return errors.New("--health.check needs a URL")
+	case slices.Contains(append(*o.web.WebListenAddresses, o.healthAddresses...), ""):
+		return errors.New("an address to listen on must not be empty")
 	case o.autoReloadInterval <= 0:
 		return fmt.Errorf("--config.auto-reload-interval must be greater than 0, is %v", o.autoReloadInterval)
 	case o.shutdownDelay < 0:

@@ -70,6 +70,7 @@ func TestExample(t *testing.T) {
 
 // Bad flags exit with 2 and one line that says which.
 func TestBadFlags(t *testing.T) {
+	good := write(t, "targets: []\n")
 	for flag, want := range map[string]string{
 		"--no-such-flag":                   "unknown long flag '--no-such-flag'",
 		"--log.level=loud":                 "loud",
@@ -78,10 +79,14 @@ func TestBadFlags(t *testing.T) {
 		"--shutdown.delay=-1s":             "--shutdown.delay must not be negative, is -1s",
 		"--config.auto-reload-interval=0s": "--config.auto-reload-interval must be greater than 0, is 0s",
 		"--web.external-url=::":            "--web.external-url",
+		"--health.check=":                  "--health.check needs a URL",
+		"--web.listen-address=":            "an address to listen on must not be empty",
+		"--web.telemetry-path=/live":       "/live",
+		"--web.route-prefix=/ready":        "/ready",
 		"--web.external-url=/prefix":       "must be an http or https URL with a host",
 	} {
 		var log bytes.Buffer
-		if code := run(context.Background(), []string{flag}, &log); code != exitUsage || !strings.Contains(log.String(), want) || strings.Count(log.String(), "\n") != 1 {
+		if code := run(context.Background(), []string{flag, "--log.level=error", "--config.file=" + good}, &log); code != exitUsage || !strings.Contains(log.String(), want) || strings.Count(log.String(), "\n") != 1 {
 			t.Errorf("%s: exit %d, %q; want 2 and one line with %q", flag, code, log.String(), want)
 		}
 	}
@@ -95,20 +100,24 @@ func TestCannotRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	brokenWeb := write(t, "tls_server_config: {cert_file: /nowhere}\n")
 	for what, tt := range map[string]struct {
 		args []string
 		want string
 	}{
-		"a missing file":           {[]string{"--config.file=/nowhere/prober.yml"}, "no such file"},
-		"a directory":              {[]string{"--config.file=" + t.TempDir()}, "directory"},
-		"a mistake":                {[]string{"--config.file=" + write(t, "targets:\n  - name: a\n")}, "prober.yml:2: targets[0]"},
-		"a taken address":          {[]string{"--config.file=" + good, "--web.listen-address=" + taken.Addr().String()}, "address already in use"},
-		"a taken health address":   {[]string{"--config.file=" + good, "--health.listen-address=" + taken.Addr().String()}, "address already in use"},
-		"a broken web config":      {[]string{"--config.file=" + good, "--web.config.file=" + brokenWeb}, "key_file"},
-		"a telemetry path of ours": {[]string{"--config.file=" + good, "--web.telemetry-path=/live"}, "/live"},
-		"no sockets by systemd":    {[]string{"--config.file=" + good, "--web.systemd-socket"}, "systemd"},
-		"a vsock without port":     {[]string{"--config.file=" + good, "--web.listen-address=vsock://"}, "vsock"},
+		"a missing file":         {[]string{"--config.file=/nowhere/prober.yml"}, "no such file"},
+		"a pipe":                 {[]string{"--config.file=" + pipe}, "is not a file"},
+		"a directory":            {[]string{"--config.file=" + t.TempDir()}, "directory"},
+		"a mistake":              {[]string{"--config.file=" + write(t, "targets:\n  - name: a\n")}, "prober.yml:2: targets[0]"},
+		"a taken address":        {[]string{"--config.file=" + good, "--web.listen-address=" + taken.Addr().String()}, "address already in use"},
+		"a taken health address": {[]string{"--config.file=" + good, "--health.listen-address=" + taken.Addr().String()}, "address already in use"},
+		"a broken web config":    {[]string{"--config.file=" + good, "--web.config.file=" + brokenWeb}, "key_file"},
+		"no sockets by systemd":  {[]string{"--config.file=" + good, "--web.systemd-socket"}, "systemd"},
+		"a vsock without port":   {[]string{"--config.file=" + good, "--web.listen-address=vsock://"}, "vsock"},
 	} {
 		var log bytes.Buffer
 		args := tt.args
@@ -225,7 +234,7 @@ func TestReload(t *testing.T) {
 			}
 			return nil
 		})
-		a.logs("level=error", "configuration not loaded", "prober.yml:6", "targets[1].name")
+		a.logs("level=warn", "configuration not loaded", "prober.yml:6", "targets[1].name")
 		a.is(a.health+"/ready/"+how, 200, "ok")
 	}
 	status, body := do(t, http.MethodPost, a.web+"/-/reload")
@@ -324,7 +333,7 @@ func TestShutdown(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	a := start(t, flags(file, "--shutdown.delay=1h")...)
+	a := start(t, flags(file, "--shutdown.delay=1h", "--web.enable-lifecycle")...)
 	a.says(a.health+"/ready", 200, "ok")
 	dying.broken.Store(true)
 	a.says(a.health+"/live/dying", 503, "[-]dying failed: liveness: http_status (2/2)")
@@ -337,6 +346,14 @@ func TestShutdown(t *testing.T) {
 	app.broken.Store(true) // readiness goes on being probed, liveness does not
 	a.says(a.health+"/ready/app", 503, "[-]app failed: readiness: http_status (1/1)")
 	a.is(a.health+"/live/app", 200, "")
+	for _, path := range []string{"/-/reload", "/api/v1/targets/app/new-instance"} {
+		if status, body := do(t, http.MethodPost, a.web+path); status != 503 {
+			t.Errorf("%s while stopping answers %d %q, want 503", path, status, body)
+		}
+	}
+	if got := metric(t, a, "prober_exporter_config_last_reload_successful"); got != "1" {
+		t.Errorf("last reload successful: %q while stopping, want 1", got)
+	}
 	begin := time.Now()
 	terminate()
 	if code := a.wait(); code != 0 || time.Since(begin) > 5*time.Second {
@@ -370,6 +387,37 @@ func TestBrokenWebConfig(t *testing.T) {
 	rewrite(t, web, "nonsense: 1\n")
 	a.says(a.web+"/live", 500, "")
 	a.is(a.health+"/live", 200, "ok")
+}
+
+// An agent that fails open and finds its web address taken answers on the health
+// listener all the same, and takes the address when it is free.
+func TestWebAddressTaken(t *testing.T) {
+	app := newApp(t)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := taken.Addr().String()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	health := l.Addr().String()
+	l.Close()
+	a := &agent{t: t, log: &logBuffer{}, web: "http://" + web, health: "http://" + health, exit: make(chan int, 1)}
+	ctx, cancel := context.WithCancel(context.Background())
+	a.cancel = cancel
+	t.Cleanup(func() { a.stop() })
+	go func() {
+		a.exit <- run(ctx, []string{
+			"--config.file=" + write(t, "targets:"+app.target("app")), "--config.fail-open", "--config.auto-reload-interval=20ms",
+			"--web.listen-address=" + web, "--health.listen-address=" + health,
+		}, a.log)
+	}()
+	a.says(a.health+"/ready/app", 200, "ok")
+	a.logs("level=error", "the web listener does not serve", "address already in use")
+	taken.Close()
+	a.says(a.web+"/metrics", 200, "prober_probe_total")
 }
 
 // The web configuration's users guard the web listener, not the health listener;

@@ -15,7 +15,7 @@ package main
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"os"
@@ -54,7 +54,7 @@ func serve(ctx context.Context, o *options, log *slog.Logger) error {
 	first := l.read(nil)
 	if first.err != nil && !o.failOpen {
 		l.refuse(first.err)
-		return errors.New("there is no configuration to run with")
+		return errTold
 	}
 	handlers, err := newHandlers(o, l)
 	if err != nil {
@@ -73,6 +73,18 @@ func serve(ctx context.Context, o *options, log *slog.Logger) error {
 	if o.autoReload || o.failOpen {
 		p.workers.Go(func() { l.watch(background, o.autoReloadInterval, o.autoReload) })
 	}
+	// A file system that hangs must not keep signals waiting.
+	hangups := make(chan struct{}, 1)
+	p.workers.Go(func() {
+		for {
+			select {
+			case <-background.Done():
+				return
+			case <-hangups:
+				_ = l.load() // it has been logged
+			}
+		}
+	})
 	broken := p.servers.start()
 
 	for {
@@ -89,7 +101,10 @@ func serve(ctx context.Context, o *options, log *slog.Logger) error {
 				p.shutDown(signals)
 				return nil
 			}
-			_ = l.load() // it has been logged
+			select {
+			case hangups <- struct{}{}:
+			default: // a reload is to come anyway
+			}
 		}
 	}
 }
@@ -185,7 +200,7 @@ func newHandlers(o *options, l *loader) (handlers, error) {
 		EnablePprof:     o.pprof,
 	})
 	if err != nil {
-		return handlers{}, err
+		return handlers{}, fmt.Errorf("%w: %w", errUsage, err)
 	}
 	return handlers{web: s.Handler(), health: s.HealthHandler()}, nil
 }

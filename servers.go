@@ -36,6 +36,7 @@ type servers struct {
 	log *slog.Logger
 	handlers
 	webListeners, healthListeners []net.Listener
+	webMissing                    bool // the web listeners could not be opened yet
 
 	running sync.WaitGroup
 	stopped context.Context // done when nothing shall be served again
@@ -66,8 +67,13 @@ func newServers(o *options, log *slog.Logger, h handlers) (_ *servers, err error
 			log.Warn("probes of the health endpoints fail when the web configuration says so, or is broken: give them a listener of their own with --health.listen-address")
 		}
 	}
-	if s.webListeners, err = listenWeb(o.web); err != nil {
+	s.webListeners, err = listenWeb(o.web)
+	if err != nil && (!o.failOpen || len(o.healthAddresses) == 0) {
 		return nil, err
+	}
+	if err != nil { // the health listeners are what nobody must be without
+		log.Error("the web listener does not serve", "err", err)
+		s.webMissing = true
 	}
 	for _, address := range o.healthAddresses {
 		l, err := listen(address)
@@ -89,6 +95,9 @@ func (s *servers) start() <-chan error {
 			}
 		})
 	}
+	if s.webMissing {
+		s.running.Go(s.serveWebLater)
+	}
 	for _, l := range s.healthListeners {
 		s.running.Go(func() {
 			s.log.Info("serving the health endpoints", "address", l.Addr().String())
@@ -98,6 +107,33 @@ func (s *servers) start() <-chan error {
 		})
 	}
 	return broken
+}
+
+// serveWebLater tries to open the web listeners until it can, and serves them.
+func (s *servers) serveWebLater() {
+	retry := time.NewTicker(s.o.autoReloadInterval)
+	defer retry.Stop()
+	for {
+		select {
+		case <-s.stopped.Done():
+			return
+		case <-retry.C:
+		}
+		listeners, err := listenWeb(s.o.web)
+		if err != nil {
+			continue // it has been told
+		}
+		var serving sync.WaitGroup
+		for _, l := range listeners {
+			serving.Go(func() {
+				if err := s.serveWeb(l); err != nil {
+					s.log.Error("the web listener does not serve", "address", l.Addr().String(), "err", err)
+				}
+			})
+		}
+		serving.Wait()
+		return
+	}
 }
 
 // serveWeb serves a listener as the web configuration says. One that is broken

@@ -40,6 +40,14 @@ func Read(path string) ([]byte, error) {
 }
 
 func read(path string) ([]byte, error) {
+	// To open a pipe would wait for its writer, for ever.
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0 {
+		return nil, errors.New("is not a file")
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err

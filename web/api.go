@@ -150,6 +150,10 @@ func (s *Server) lifecycle(h http.HandlerFunc) http.Handler {
 			writeText(w, status, fmt.Sprintf("read the request: %v\n", err))
 			return
 		}
+		if s.opts.Prober.Summary().Stopping {
+			writeText(w, http.StatusServiceUnavailable, "The agent is stopping.\n")
+			return
+		}
 		h(w, r)
 	}))
 }

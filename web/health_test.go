@@ -231,12 +231,15 @@ func TestHealthOnly(t *testing.T) {
 	opts.EnableLifecycle, opts.EnablePprof, opts.RoutePrefix = true, true, "/prefix"
 	h := newServer(t, opts).HealthHandler()
 	for _, path := range []string{
-		"/", "/metrics", "/config", "/api/v1/targets", "/debug/pprof/", "/prefix/live", "/live/", "/live/app/", "/live/a/b", "/-/", "/-/reload",
+		"/", "/metrics", "/config", "/api/v1/targets", "/debug/pprof/", "/prefix/metrics", "/live/", "/live/app/", "/live/a/b", "/-/", "/-/reload",
 	} {
 		expect(t, get(h, path), http.StatusNotFound, "404 page not found\n")
 	}
 	if w := do(h, http.MethodPost, "/-/reload"); w.Code != http.StatusNotFound {
 		t.Errorf("POST /-/reload: %d", w.Code)
+	}
+	for _, path := range []string{"/live/app", "/prefix/live/app"} {
+		expect(t, get(h, path), http.StatusOK, "ok\n")
 	}
 }
 

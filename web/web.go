@@ -158,17 +158,25 @@ func free(p string, taken ...string) error {
 // HealthHandler answers only the health endpoints.
 func (s *Server) HealthHandler() http.Handler {
 	mux := http.NewServeMux()
-	s.addHealth(mux, "")
+	s.addHealthEverywhere(mux)
 	return guard(mux)
+}
+
+// addHealthEverywhere adds the health endpoints at the root, where a kubelet asks,
+// and under the prefix, where everything else is.
+func (s *Server) addHealthEverywhere(mux *http.ServeMux) {
+	s.addHealth(mux, "")
+	if s.prefix != "" {
+		s.addHealth(mux, s.prefix)
+	}
 }
 
 // Handler answers everything: the health endpoints at the root and under the
 // prefix, all else under the prefix.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
-	s.addHealth(mux, "")
+	s.addHealthEverywhere(mux)
 	if s.prefix != "" {
-		s.addHealth(mux, s.prefix)
 		mux.Handle("GET /{$}", http.RedirectHandler(s.prefix+"/", http.StatusFound))
 	}
 	s.addAPI(mux, s.prefix)

@@ -254,7 +254,10 @@ func (t Target) Reconfigure(params [NumKinds]Params, changed [NumKinds]bool, ins
 				before.Held = false
 			}
 			n.probes[k] = before
-		case k == Startup && t.Started(inst), k == Readiness && t.Ready(inst):
+		case k == Startup && t.Started(inst):
+			n = n.Adopt(k, inst, Success)
+			n.probes[k].Held = true // as after a success of its own
+		case k == Readiness && t.Ready(inst):
 			n = n.Adopt(k, inst, Success)
 		}
 	}
