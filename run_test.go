@@ -18,7 +18,9 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -29,178 +31,6 @@ import (
 	"testing"
 	"time"
 )
-
-// The example runs as it stands but for the port: ready within two seconds, and
-// counted.
-func TestExample(t *testing.T) {
-	example, err := os.ReadFile("config.example.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
-	_, port, _ := net.SplitHostPort(address)
-	file := write(t, strings.ReplaceAll(string(example), "9709", port))
-	begin := time.Now()
-	a := start(t, "--config.file="+file, "--web.listen-address="+address)
-	a.says(a.web+"/ready?verbose", 200, "[+]self ok\n")
-	if took := time.Since(begin); took > 2*time.Second {
-		t.Errorf("ready after %v, want 2 s at most", took)
-	}
-	a.is(a.web+"/ready?verbose", 200, "ready check passed")
-	for _, series := range []string{
-		`prober_probe_total{probe_type="Readiness",result="successful",target="self",team="platform"}`,
-		`prober_probe_total{probe_type="Liveness",result="successful",target="command"}`,
-	} {
-		a.eventually(series+" counts", func() error {
-			if got := metric(t, a, series); got == "" || got == "0" {
-				return fmt.Errorf("it is %q", got)
-			}
-			return nil
-		})
-	}
-	if strings.Contains(a.log.String(), "level=warn") || strings.Contains(a.log.String(), "level=error") {
-		t.Errorf("the example makes the agent complain:\n%s", a.log)
-	}
-}
-
-// Bad flags exit with 2 and one line that says which.
-func TestBadFlags(t *testing.T) {
-	good := write(t, "targets: []\n")
-	for flag, want := range map[string]string{
-		"--no-such-flag":                   "unknown long flag '--no-such-flag'",
-		"--log.level=loud":                 "loud",
-		"--web.max-requests=0":             "--web.max-requests must be at least 1, is 0",
-		"--probe.max-in-flight=-1":         "--probe.max-in-flight must be between 0 and 8000, is -1",
-		"--shutdown.delay=-1s":             "--shutdown.delay must not be negative, is -1s",
-		"--config.auto-reload-interval=0s": "--config.auto-reload-interval must be greater than 0, is 0s",
-		"--web.external-url=::":            "--web.external-url",
-		"--health.check=":                  "--health.check needs a URL",
-		"--web.listen-address=":            "an address to listen on must not be empty",
-		"--web.telemetry-path=/live":       "/live",
-		"--web.route-prefix=/ready":        "/ready",
-		"--web.external-url=/prefix":       "must be an http or https URL with a host",
-	} {
-		var log bytes.Buffer
-		if code := run(context.Background(), []string{flag, "--log.level=error", "--config.file=" + good}, &log); code != exitUsage || !strings.Contains(log.String(), want) || strings.Count(log.String(), "\n") != 1 {
-			t.Errorf("%s: exit %d, %q; want 2 and one line with %q", flag, code, log.String(), want)
-		}
-	}
-}
-
-// What cannot run ends with exit 1 before anything listens, and says why.
-func TestCannotRun(t *testing.T) {
-	good := write(t, "targets: []\n")
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer taken.Close()
-	pipe := filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	brokenWeb := write(t, "tls_server_config: {cert_file: /nowhere}\n")
-	for what, tt := range map[string]struct {
-		args []string
-		want string
-	}{
-		"a missing file":         {[]string{"--config.file=/nowhere/prober.yml"}, "no such file"},
-		"a pipe":                 {[]string{"--config.file=" + pipe}, "is not a file"},
-		"a directory":            {[]string{"--config.file=" + t.TempDir()}, "directory"},
-		"a mistake":              {[]string{"--config.file=" + write(t, "targets:\n  - name: a\n")}, "prober.yml:2: targets[0]"},
-		"a taken address":        {[]string{"--config.file=" + good, "--web.listen-address=" + taken.Addr().String()}, "address already in use"},
-		"a taken health address": {[]string{"--config.file=" + good, "--health.listen-address=" + taken.Addr().String()}, "address already in use"},
-		"a broken web config":    {[]string{"--config.file=" + good, "--web.config.file=" + brokenWeb}, "key_file"},
-		"no sockets by systemd":  {[]string{"--config.file=" + good, "--web.systemd-socket"}, "systemd"},
-		"a vsock without port":   {[]string{"--config.file=" + good, "--web.listen-address=vsock://"}, "vsock"},
-	} {
-		var log bytes.Buffer
-		args := tt.args
-		if !strings.Contains(strings.Join(args, " "), "--web.listen-address") {
-			args = append(args, "--web.listen-address=127.0.0.1:0")
-		}
-		if code := run(context.Background(), args, &log); code != exitError || !strings.Contains(log.String(), tt.want) || strings.Contains(log.String(), "Listening") {
-			t.Errorf("%s: exit %d, want 1 and %q, before anything listens:\n%s", what, code, tt.want, log.String())
-		}
-	}
-}
-
-// badInputs are files that nobody should be hurt by, with what is said of them.
-func badInputs() map[string][2]string {
-	bomb := "a: &a [x, x, x, x, x, x, x, x, x]\n"
-	for c := 'b'; c <= 'j'; c++ {
-		bomb += fmt.Sprintf("%c: &%c [%s]\n", c, c, strings.Repeat("*"+string(c-1)+", ", 9))
-	}
-	probe := func(s string) string { return "targets:\n  - name: a\n    livenessProbe: {" + s + "}\n" }
-	return map[string][2]string{
-		"an empty file":           {"", "prober.yml:1"},
-		"a binary file":           {"\x7fELF\x00\x01\x02", "prober.yml:1"},
-		"10 MB of nonsense":       {strings.Repeat("a: b\n", 2<<20), "prober.yml"},
-		"17 MiB":                  {strings.Repeat("#", 17<<20), "16 MiB"},
-		"a bomb":                  {bomb + "targets: *j\n", "prober.yml"},
-		"a duplicate key":         {"targets: []\ntargets: []\n", "prober.yml:2"},
-		"a tab":                   {"targets:\n\t- name: a\n", "prober.yml:2"},
-		"an unknown key":          {"targets: []\ncolour: red\n", "prober.yml:2: colour"},
-		"a negative number":       {probe("tcpSocket: {port: 1}, periodSeconds: -1"), "must be greater than or equal to 0, is -1"},
-		"an absurd number":        {probe("tcpSocket: {port: 1}, periodSeconds: 1e300"), "targets[0].livenessProbe.periodSeconds"},
-		"a header with a newline": {probe(`httpGet: {port: 1, httpHeaders: [{name: A, value: "x\ny"}]}`), "httpHeaders[0].value"},
-	}
-}
-
-// Bad input ends a start with exit 1, and is refused by a reload that leaves
-// everything as it was; either way with a clear error of a few lines at most.
-func TestBadInput(t *testing.T) {
-	app := newApp(t)
-	file := write(t, "targets:"+app.target("app"))
-	a := start(t, flags(file, "--web.enable-lifecycle")...)
-	a.says(a.health+"/ready", 200, "ok")
-	for what, in := range badInputs() {
-		var log bytes.Buffer
-		bad := write(t, in[0])
-		if code := run(context.Background(), flags(bad), &log); code != exitError || !strings.Contains(log.String(), in[1]) || log.Len() > 200<<10 {
-			t.Errorf("%s: exit %d, %d bytes of log, want 1 and %q:\n%.500s", what, code, log.Len(), in[1], log.String())
-		}
-		rewrite(t, file, in[0])
-		if status, body := do(t, http.MethodPost, a.web+"/-/reload"); status != 500 || !strings.Contains(body, in[1]) {
-			t.Errorf("%s: a reload answers %d %.500q, want 500 and %q", what, status, body, in[1])
-		}
-		a.is(a.health+"/ready/app", 200, "ok")
-	}
-}
-
-// --config.check tells every mistake and warning of both files, and runs nothing.
-func TestConfigCheck(t *testing.T) {
-	boot := "targets:\n  - name: a\n    startupProbe: {tcpSocket: {port: 1}}\n    livenessProbe: {tcpSocket: {port: 1}}\n"
-	for what, tt := range map[string]struct {
-		file, web string
-		code      int
-		want      []string
-	}{
-		"good":        {"targets: []\n", "", 0, []string{"0 targets"}},
-		"a warning":   {boot, "", 0, []string{"prober.yml:4: targets[0].livenessProbe", "1 targets"}},
-		"bad":         {"targets: [{}]\n", "", 1, []string{"prober.yml:1: targets[0]"}},
-		"web is bad":  {"targets: []\n", "nonsense: 1\n", 1, []string{"nonsense"}},
-		"both are":    {"targets: [{}]\n", "nonsense: 1\n", 1, []string{"targets[0]", "nonsense"}},
-		"web is good": {"targets: []\n", "basic_auth_users: {}\n", 0, []string{"0 targets"}},
-	} {
-		args := []string{"--config.check", "--config.file=" + write(t, tt.file)}
-		if tt.web != "" {
-			args = append(args, "--web.config.file="+write(t, tt.web))
-		}
-		var log bytes.Buffer
-		code := run(context.Background(), args, &log)
-		for _, want := range tt.want {
-			if code != tt.code || !strings.Contains(log.String(), want) {
-				t.Errorf("%s: exit %d, want %d and %q:\n%s", what, code, tt.code, want, log.String())
-			}
-		}
-	}
-}
 
 // All ways to reload are one path: a good file is applied, a bad one is refused and
 // everything stays as it was.
@@ -490,5 +320,19 @@ func TestSecrets(t *testing.T) {
 	a.is(a.web+"/config", 200, "<redacted>")
 	if log := a.log.String(); strings.Contains(log, "hunter2") || !regexp.MustCompile(`"msg":"result changed"`).MatchString(log) {
 		t.Errorf("the log shows a secret, or nothing:\n%s", log)
+	}
+}
+
+// A scrape whose client goes away is no error of ours; any other trouble is.
+func TestScrapeLog(t *testing.T) {
+	var out bytes.Buffer
+	log := scrapeLog{slog.New(slog.NewTextHandler(&out, nil))}
+	log.Println("error encoding and sending metric family:", &net.OpError{Op: "write", Err: syscall.ECONNRESET})
+	if out.Len() != 0 {
+		t.Errorf("a client that goes away is logged: %s", out.String())
+	}
+	log.Println("error gathering metrics:", errors.New("collected twice"))
+	if want := `level=ERROR msg=scrape err="error gathering metrics: collected twice"`; !strings.Contains(out.String(), want) {
+		t.Errorf("got %s, want %s", out.String(), want)
 	}
 }

@@ -15,11 +15,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -169,6 +172,21 @@ func (p *process) shutDown(signals <-chan os.Signal) {
 	}
 }
 
+// scrapeLog is told what goes wrong with scrapes.
+type scrapeLog struct{ log *slog.Logger }
+
+// Println logs it, a client that went away at debug: that is the client's affair.
+func (s scrapeLog) Println(v ...any) {
+	level := slog.LevelError
+	for _, arg := range v {
+		var gone *net.OpError
+		if err, ok := arg.(error); ok && errors.As(err, &gone) {
+			level = slog.LevelDebug
+		}
+	}
+	s.log.Log(context.Background(), level, "scrape", "err", strings.TrimSpace(fmt.Sprintln(v...)))
+}
+
 // handlers are what the two sorts of listener serve.
 type handlers struct{ web, health http.Handler }
 
@@ -176,7 +194,7 @@ func newHandlers(o *options, l *loader) (handlers, error) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collector.New(l.manager), &l.result, versioncollector.NewCollector("prober_exporter"))
 	opts := promhttp.HandlerOpts{
-		ErrorLog:            slog.NewLogLogger(l.log.Handler(), slog.LevelError),
+		ErrorLog:            scrapeLog{l.log},
 		ErrorHandling:       promhttp.ContinueOnError,
 		MaxRequestsInFlight: o.maxRequests,
 		EnableOpenMetrics:   true,
