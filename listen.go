@@ -110,7 +110,7 @@ func healthCheck(ctx context.Context, address string, w io.Writer) error {
 		return fmt.Errorf("health check: read the answer: %w", err)
 	}
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("health check: %s answers %s", address, response.Status)
+		return fmt.Errorf("health check: %s answers %s", request.URL.Redacted(), response.Status)
 	}
 	return nil
 }

@@ -38,6 +38,9 @@ import (
 	"github.com/prober-exporter/prober_exporter/web"
 )
 
+// stopTime is how long everything may take to end after the delay.
+const stopTime = 10 * time.Second
+
 // fewFiles is the limit of open files below which a crowd of clients, or of targets
 // that hang, is felt.
 const fewFiles = 256
@@ -131,15 +134,17 @@ func (p *process) close() {
 }
 
 // shutDown goes on answering for the delay, then closes the listeners and ends the
-// probes. A second signal cuts every wait short, even that for a child that cannot
-// be killed.
+// probes. A second signal cuts every wait short. It ends even if a child cannot be
+// killed, or a file not be read.
 func (p *process) shutDown(signals <-chan os.Signal) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		p.manager.Stop()
+		// Beside the delay: it waits for attempts that end, which one may not.
+		var stopping sync.WaitGroup
+		stopping.Go(p.manager.Stop)
 		delay := time.NewTimer(p.o.shutdownDelay)
 		defer delay.Stop()
 		select {
@@ -149,19 +154,24 @@ func (p *process) shutDown(signals <-chan os.Signal) {
 		ctx, drained := context.WithTimeout(ctx, drainTime)
 		defer drained()
 		p.servers.shutdown(ctx)
+		stopping.Wait()
 		p.close()
 	}()
-	var patience <-chan time.Time
+	limit := time.NewTimer(p.o.shutdownDelay + stopTime)
+	defer limit.Stop()
+	patience := limit.C
+	hurried := false
 	for {
 		select {
 		case <-done:
 			p.log.Info("stopped")
 			return
 		case <-patience:
-			p.log.Error("stopped, with attempts left that do not end")
+			p.log.Error("stopped, with work left that does not end")
 			return
 		case s := <-signals:
-			if s != syscall.SIGHUP && patience == nil {
+			if s != syscall.SIGHUP && !hurried {
+				hurried = true
 				p.log.Info("stopping at once", "signal", s.String())
 				cancel()
 				grace := time.NewTimer(drainTime)

@@ -30,6 +30,9 @@ import (
 // have closed.
 const drainTime = time.Second
 
+// readTime is how long a request may take to arrive.
+const readTime = 5 * time.Second
+
 // servers are the listeners and what serves them.
 type servers struct {
 	o   *options
@@ -101,7 +104,10 @@ func (s *servers) start() <-chan error {
 	for _, l := range s.healthListeners {
 		s.running.Go(func() {
 			s.log.Info("serving the health endpoints", "address", l.Addr().String())
-			if err := s.newServer(s.health).Serve(limited(l)); !errors.Is(err, http.ErrServerClosed) {
+			server := s.newServer(s.health)
+			// A connection that a client keeps is one that the kubelet does not get.
+			server.SetKeepAlivesEnabled(false)
+			if err := server.Serve(limited(l)); !errors.Is(err, http.ErrServerClosed) {
 				broken <- fmt.Errorf("serve %s: %w", l.Addr(), err)
 			}
 		})
@@ -162,13 +168,17 @@ func (s *servers) serveWeb(l net.Listener) error {
 func (s *servers) newServer(h http.Handler) *http.Server {
 	server := &http.Server{
 		Handler:           h,
-		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       readTime, // of a body too, which no endpoint needs
+		ReadHeaderTimeout: readTime,
 		IdleTimeout:       time.Minute,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all = append(s.all, server)
+	if s.stopped.Err() != nil {
+		_ = server.Close() // close may have gone through all of them already
+	}
 	return server
 }
 

@@ -49,10 +49,11 @@ func (w *worker) try(ctx context.Context) (made tried) {
 	for range maxTries {
 		var late time.Duration
 		made, late = w.tryOnce(ctx)
-		if !made.Success && late > max(20*time.Millisecond, w.probe.Timeout/5) {
+		if !made.Success && tooLate(late, w.probe.Timeout) {
 			// Nobody's failure but the agent's own: it was not there to see the answer.
 			made.Reason = action.AgentLate
 			made.err = fmt.Errorf("the deadline was noticed %v late", late.Round(time.Millisecond))
+			made.Output = made.err.Error()
 			return made
 		}
 		if made.err == nil || errors.Is(made.err, errPanic) || ctx.Err() != nil {
@@ -61,6 +62,9 @@ func (w *worker) try(ctx context.Context) (made tried) {
 	}
 	return made
 }
+
+// tooLate reports whether a deadline that fired so late is the agent's own fault.
+func tooLate(late, timeout time.Duration) bool { return late > max(20*time.Millisecond, timeout/5) }
 
 // tryOnce runs the action once. It returns how late after its time the deadline
 // fired: 0 if the action had ended before that.
@@ -73,7 +77,11 @@ func (w *worker) tryOnce(ctx context.Context) (made tried, late time.Duration) {
 	defer func() {
 		if r := recover(); r != nil {
 			w.target.m.panics.Add(1)
-			w.log.Error("panic in an attempt", "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+			text := fmt.Sprint(r)
+			if w.target.scrub != nil {
+				text = w.target.scrub.Replace(text)
+			}
+			w.log.Error("panic in an attempt", "panic", text, "stack", string(debug.Stack()))
 			made = tried{Outcome: action.Outcome{Reason: action.Other}, err: errPanic}
 		}
 		if !deadline.Stop() {
@@ -93,6 +101,14 @@ func (made *tried) outcome() AttemptOutcome {
 		return Successful
 	}
 	return Failed
+}
+
+// result is what the thresholds count.
+func (made *tried) result() gate.Result {
+	if made.Success {
+		return gate.Success
+	}
+	return gate.Failure
 }
 
 // fold adds an attempt to all that is known of the probe, with target.mu held. It
@@ -121,6 +137,13 @@ func (w *worker) fold(made tried, began, ended time.Time) (entries []entry) {
 	})
 
 	before := t.state.Probe(w.kind)
+	if before.InstanceID != t.life.current {
+		// Another instance began meanwhile: of that one, this says nothing.
+		if made.err == nil {
+			t.state = t.state.Fold(w.kind, made.result())
+		}
+		return nil
+	}
 	note := func(level slog.Level, message string, args ...any) {
 		entries = append(entries, newEntry(w.log, level, message, append(args, w.describe(made, before)...)...))
 	}

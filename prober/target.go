@@ -106,7 +106,7 @@ func newTarget(m *Manager, c *config.Target, before *target) *target {
 	inst := t.instance()
 	t.life.current = inst.ID
 	t.flags = t.derive(inst)
-	t.noteStarted(flags{}, inst, time.Now())
+	t.noteStarted(inst, time.Now())
 	return t
 }
 
@@ -202,19 +202,20 @@ func (t *target) meet(inst gate.Instance) (entries []entry) {
 // instance has just started, the probes that waited for it take a turn at once.
 func (t *target) publish(inst gate.Instance, now time.Time) {
 	was, is := t.flags, t.derive(inst)
+	t.flags = is
+	t.noteStarted(inst, now)
 	if was == is {
 		return
 	}
-	t.flags = is
 	t.m.tally.move(was, is)
-	t.noteStarted(was, inst, now)
 	if is.started && !was.started {
 		t.poke(gate.Readiness, gate.Liveness)
 	}
 }
 
-func (t *target) noteStarted(was flags, inst gate.Instance, now time.Time) {
-	if t.flags.started && !was.started && t.life.startup < 0 && !inst.StartedAt.IsZero() {
+// noteStarted takes note of how long the instance took until started.
+func (t *target) noteStarted(inst gate.Instance, now time.Time) {
+	if t.flags.started && t.life.startup < 0 && !inst.StartedAt.IsZero() {
 		t.life.startup = max(0, now.Sub(inst.StartedAt))
 	}
 }

@@ -247,7 +247,7 @@ func TestThirdTryCounts(t *testing.T) {
 
 // A deadline that fires on time is the target's timeout. Whether an agent that was
 // frozen blames the target is tested with a real SIGSTOP, as time in a bubble is
-// never late; here the rule itself: 200 ms late at a timeout of 1 s is the limit.
+// never late.
 func TestTimeoutOnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -260,6 +260,42 @@ func TestTimeoutOnTime(t *testing.T) {
 			if p := w.probe("app", k); p.counted() != "0/1/0" || p.Reason != action.Timeout {
 				t.Errorf("%v: %s, %q; want one failure for timeout", k, p.counted(), p.Reason)
 			}
+		}
+	})
+}
+
+// The deadline of 1 s may fire 200 ms late, that of 50 ms 20 ms, and no later.
+func TestTooLate(t *testing.T) {
+	for _, tt := range []struct {
+		late, timeout time.Duration
+		want          bool
+	}{{200 * ms, time.Second, false}, {201 * ms, time.Second, true}, {20 * ms, 50 * ms, false}, {21 * ms, 50 * ms, true}, {0, ms, false}} {
+		if got := tooLate(tt.late, tt.timeout); got != tt.want {
+			t.Errorf("%v late at %v: %t, want %t", tt.late, tt.timeout, got, tt.want)
+		}
+	}
+}
+
+// An attempt that ends after its instance counts as an attempt, and says nothing of
+// the new instance. That one has started at once, as it has no startup probe.
+func TestAttemptAcrossInstances(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		p := every(time.Hour)
+		p.FailureThreshold = 1
+		w.takes("app/liveness", 500*ms, bad)
+		w.apply(app("app", nil, nil, p))
+		w.sleepUntil(200 * ms)
+		w.m.NewInstance("app")
+		w.takes("app/liveness", time.Hour, bad)
+		w.sleepUntil(600 * ms)
+		w.is("app", "SRL")
+		if p := w.probe("app", gate.Liveness); p.ConsecutiveFailures != 0 || p.Transitions != 0 || p.counted() != "0/1/0" {
+			t.Errorf("after an attempt of the old instance: %+v", p)
+		}
+		if s, _ := w.m.Target("app", Brief); s.StartupDuration != 0 {
+			t.Errorf("startup took %v, want 0", s.StartupDuration)
 		}
 	})
 }

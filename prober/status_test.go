@@ -1,0 +1,118 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package prober
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/prober/action"
+	"github.com/prober-exporter/prober_exporter/prober/gate"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Secrets of the target's configuration are taken out of what its probes print,
+// before it is logged, remembered or shown.
+func TestSecretsAreScrubbed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		w.says("app/readiness", action.Outcome{Reason: action.ExitCode, Output: "token=tr0ub4dor, bye"})
+		w.on("app/liveness", func(context.Context) (action.Outcome, error) {
+			return action.Outcome{Reason: action.ExecStart}, errors.New("exec tr0ub4dor: not found")
+		})
+		c := app("app", nil, every(time.Second), every(time.Second))
+		c.Env = []config.EnvVar{{Name: "TOKEN", Value: "tr0ub4dor"}}
+		w.apply(c)
+		w.sleepUntil(3 * time.Second)
+		seen := w.logged() + fmt.Sprintf("%+v", w.m.Status(Full))
+		if strings.Contains(seen, "tr0ub4dor") || !strings.Contains(seen, "token=<redacted>, bye") || !strings.Contains(seen, "exec <redacted>: not found") {
+			t.Errorf("a secret is seen, or nothing is: %s", seen)
+		}
+	})
+}
+
+// One line a change, not one a probe: the first failure of a run, each change of the
+// result, each change of the reason for which nothing could be attempted.
+func TestLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		unable := errors.New("too many open files")
+		long := action.Outcome{Reason: action.HTTPStatus, Output: strings.Repeat("é", 200)}
+		warning := action.Outcome{Success: true, Warning: true, Output: "redirect"}
+		answers := []struct {
+			o   action.Outcome
+			err error
+		}{{bad, nil}, {bad, nil}, {long, nil}, {good, nil}, {warning, nil}, {warning, nil}, {action.Outcome{}, unable}, {action.Outcome{}, unable}, {good, nil}}
+		w.on("app/liveness", func(context.Context) (action.Outcome, error) {
+			a := answers[min(int(time.Since(w.begin)/time.Second), len(answers)-1)]
+			return a.o, a.err
+		})
+		w.apply(app("app", nil, nil, every(time.Second)))
+		w.sleepUntil(20 * time.Second)
+		var lines []string
+		for line := range strings.Lines(w.logged()) {
+			if !strings.Contains(line, "level=DEBUG") {
+				lines = append(lines, line)
+			}
+		}
+		cut := strings.Repeat("é", 128)
+		want := `level=WARN msg="probe failed" target=app probe_type=Liveness reason=connection_refused attempt=1/3 output="connection refused"
+level=INFO msg="result changed" target=app probe_type=Liveness from=Success to=Failure reason=http_status attempt=3/3 output=` + cut + `
+level=INFO msg="result changed" target=app probe_type=Liveness from=Failure to=Success attempt=1/1
+level=WARN msg="probe succeeded with a warning" target=app probe_type=Liveness attempt=1/1 output=redirect
+level=WARN msg="probe could not be attempted" target=app probe_type=Liveness reason=other output="too many open files"
+`
+		if got := strings.Join(lines, ""); got != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+		if !strings.Contains(w.logged(), "level=DEBUG msg=attempt") {
+			t.Error("no attempt is logged at debug")
+		}
+	})
+}
+
+// A status is the caller's own: what is done to it changes nothing.
+func TestStatusIsACopy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		w.says("app/readiness", bad)
+		w.apply(labelled(app("app", nil, every(time.Second), nil), "a"))
+		w.sleepUntil(time.Second)
+		before := fmt.Sprintf("%+v", w.m.Status(Full))
+		s := w.m.Status(Full)
+		s.Statuses[0].Labels[0].Value = "x"
+		p := &s.Statuses[0].Probes[0]
+		p.Failures[0].Count = 99
+		p.Durations.Failed.Classic[0] = 99
+		p.Attempts[0].Output, p.LastFailures[0].Output = "x", "x"
+		s.SourceUp["static"] = false
+		if after := fmt.Sprintf("%+v", w.m.Status(Full)); after != before {
+			t.Errorf("got\n%s\nwant\n%s", after, before)
+		}
+		if brief := w.probe("app", gate.Readiness); len(brief.Attempts) != 2 {
+			t.Errorf("full: %d attempts, want 2", len(brief.Attempts))
+		}
+		b := w.m.Status(Brief).Statuses[0].Probes[0]
+		if b.Durations.Failed.Count != 0 || b.Attempts != nil {
+			t.Errorf("brief: %+v, want no histograms and no attempts", b)
+		}
+	})
+}

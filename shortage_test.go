@@ -1,0 +1,93 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// With 64 files at most and a crowd of idle clients on the web listener, healthy
+// targets stay live on the health listener, and the log says what is wrong.
+func TestFewFiles(t *testing.T) {
+	app := newApp(t)
+	var b strings.Builder
+	b.WriteString("targets:\n")
+	for i := range 100 {
+		fmt.Fprintf(&b, "  - {name: t%d, livenessProbe: {httpGet: {port: %s}, periodSeconds: 0.5, failureThreshold: 1}}\n", i, app.port)
+		fmt.Fprintf(&b, "  - {name: e%d, livenessProbe: {exec: {command: ['true']}, periodSeconds: 5, timeoutSeconds: 5, failureThreshold: 1}}\n", i)
+	}
+	a := startProcess(t, "ulimit -n 64", flags(write(t, b.String()))...)
+	for range 100 {
+		c, err := net.Dial("tcp", strings.TrimPrefix(a.web, "http://"))
+		if err != nil {
+			break // the kernel's queue is full
+		}
+		defer c.Close()
+	}
+	until := time.Now().Add(3 * time.Second)
+	for time.Now().Before(until) {
+		a.is(a.health+"/live", 200, "ok")
+	}
+	a.logs("level=warn", "limit of open files", "64")
+	if log := a.log.String(); strings.Contains(log, "result changed") {
+		t.Errorf("a result changed:\n%s", log)
+	}
+}
+
+// A log that cannot be written to, because the disk is full or its reader has gone,
+// takes nothing from anybody.
+func TestLogCannotBeWritten(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	reader, gone, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer gone.Close()
+	reader.Close()
+	for what, sink := range map[string]*os.File{"the disk is full": full, "the reader has gone": gone} {
+		t.Run(what, func(t *testing.T) {
+			app := newApp(t)
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			address := l.Addr().String() // free again, so that it need not be read from the log
+			l.Close()
+			cmd := command(t, "--config.file="+write(t, "targets:"+app.target("app")),
+				"--web.listen-address=127.0.0.1:0", "--health.listen-address="+address)
+			cmd.Stderr = sink
+			a := &agent{t: t, log: &logBuffer{}, health: "http://" + address}
+			a.begin(cmd)
+			a.says(a.health+"/ready", 200, "ok")
+			app.broken.Store(true)
+			a.says(a.health+"/live", 503, "app failed")
+			app.broken.Store(false)
+			a.says(a.health+"/live", 200, "ok")
+			if code := a.stop(); code != 0 {
+				t.Errorf("exit %d, want 0", code)
+			}
+		})
+	}
+}
