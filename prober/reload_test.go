@@ -16,11 +16,12 @@ package prober
 import (
 	"errors"
 	"fmt"
-	"github.com/prober-exporter/prober_exporter/config"
-	"github.com/prober-exporter/prober_exporter/prober/gate"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/prober/gate"
 )
 
 func labelled(t config.Target, value string) config.Target {

@@ -17,13 +17,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/prober-exporter/prober_exporter/config"
-	"github.com/prober-exporter/prober_exporter/prober/action"
-	"github.com/prober-exporter/prober_exporter/prober/gate"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/prober/action"
+	"github.com/prober-exporter/prober_exporter/prober/gate"
 )
 
 // Secrets of the target's configuration are taken out of what its probes print,
