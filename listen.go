@@ -22,7 +22,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -34,9 +33,6 @@ import (
 
 	"github.com/prober-exporter/prober_exporter/prober"
 )
-
-// lookupEnv is where ${NAME} comes from.
-func lookupEnv(name string) (string, bool) { return os.LookupEnv(name) }
 
 // listenWeb opens the listeners that the toolkit's flags ask for.
 func listenWeb(flags *toolkit.FlagConfig) ([]net.Listener, error) {

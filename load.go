@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -80,7 +81,7 @@ func (l *loader) read(last *string) (c candidate) {
 	}
 	sum := sha256.Sum256(data)
 	if c.seen = string(sum[:]); last == nil || c.seen != *last {
-		c.cfg, c.notices, c.err = config.Load(l.file, data, lookupEnv)
+		c.cfg, c.notices, c.err = config.Load(l.file, data, os.LookupEnv)
 	}
 	return c
 }

@@ -46,7 +46,7 @@ func (c *counts) count(o AttemptOutcome, reason action.Reason, d time.Duration) 
 	c.reasons[i].Count++
 }
 
-// clone returns a copy that shares no state.
+// cloneCounts returns a copy that shares no state.
 func (c *counts) cloneCounts() counts {
 	n := *c
 	n.reasons = slices.Clone(c.reasons)

@@ -22,6 +22,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -180,23 +181,17 @@ func (m *Manager) startAll(targets []*target) {
 
 // stopAll ends the workers of the kinds: it tells all of them, then waits for each.
 func stopAll(targets []*target, kinds ...gate.Kind) {
+	var ending []*worker
 	for _, t := range targets {
 		for _, w := range t.workers {
-			for _, k := range kinds {
-				if w.kind == k {
-					w.stop()
-				}
+			if slices.Contains(kinds, w.kind) {
+				w.stop()
+				ending = append(ending, w)
 			}
 		}
 	}
-	for _, t := range targets {
-		for _, w := range t.workers {
-			for _, k := range kinds {
-				if w.kind == k {
-					w.turns.Wait()
-				}
-			}
-		}
+	for _, w := range ending {
+		w.turns.Wait()
 	}
 }
 

@@ -28,16 +28,18 @@ import (
 // serves many probes. A period shorter than ten slots has narrower ones.
 const slotWidth = 50 * time.Millisecond
 
+// slot returns how wide the slots of a period are.
+func slot(period time.Duration) time.Duration { return max(min(slotWidth, period/10), 1) }
+
 // slotBefore returns the beginning of the slot that holds at.
 func (m *Manager) slotBefore(at time.Time, period time.Duration) time.Time {
-	width := max(min(slotWidth, period/10), 1)
-	return at.Add(-(at.Sub(m.epoch) % width))
+	return at.Add(-(at.Sub(m.epoch) % slot(period)))
 }
 
 // slotAfter returns the first beginning of a slot that is not before at.
 func (m *Manager) slotAfter(at time.Time, period time.Duration) time.Time {
 	if before := m.slotBefore(at, period); before.Before(at) {
-		return before.Add(max(min(slotWidth, period/10), 1))
+		return before.Add(slot(period))
 	}
 	return at
 }
