@@ -70,14 +70,35 @@ type Label struct {
 	Name, Value string
 }
 
-// Instance says where restarts of the target are seen.
+// Instance says where restarts of the target are seen. The fields of other sources
+// than the chosen one are zero.
 type Instance struct {
 	Source string
+
+	// Of the listener, and of auto, which may choose it.
+	Ports   []PortRef     // the ports whose sockets are watched; empty: those of the probes
+	MaxHold time.Duration // how long a hold after a failure may last
+	Refresh time.Duration // how often the sockets are read
+
+	// Of the process: exactly one.
+	PIDFile string
+	Port    PortRef
+	Match   string // a valid regular expression for the command line
+
+	// Of docker: Container or Label; of kubernetes: Container.
+	Container string // docker: name or ID prefix
+	Label     Label
+	Socket    string // path of the daemon's socket
 }
 
 // The instance sources.
 const (
-	SourceStatic = "static" // one instance for ever
+	SourceAuto       = "auto"       // the listener for a target on this machine with a TCP port, else static
+	SourceStatic     = "static"     // one instance for ever
+	SourceListener   = "listener"   // inferred from listening sockets
+	SourceProcess    = "process"    // a process of this machine
+	SourceDocker     = "docker"     // a container of a Docker Engine
+	SourceKubernetes = "kubernetes" // a container of the agent's own pod
 )
 
 // Probe is a Kubernetes core/v1 Probe: exactly one of its four actions is set.

@@ -65,7 +65,7 @@ func newTarget(m *Manager, c *config.Target, before *target) *target {
 		m:      m,
 		cfg:    c,
 		log:    m.log.With("target", c.Name),
-		source: instance.New(c.Instance, time.Now()),
+		source: instance.Static{StartedAt: time.Now()},
 		life:   life{startup: -1},
 	}
 	if secrets := c.Secrets(); len(secrets) > 0 {
@@ -87,7 +87,6 @@ func newTarget(m *Manager, c *config.Target, before *target) *target {
 			InitialDelay:     p.InitialDelay,
 			SuccessThreshold: p.SuccessThreshold,
 			FailureThreshold: p.FailureThreshold,
-			MaxHold:          instance.MaxHold(c.Instance),
 		}
 		changed[k] = before != nil && !sameAction(before.cfg, c, k)
 		t.workers = append(t.workers, &worker{
@@ -113,7 +112,7 @@ func newTarget(m *Manager, c *config.Target, before *target) *target {
 // inherit takes over from the target's former configuration, whose workers have
 // ended.
 func (t *target) inherit(before *target, params [gate.NumKinds]gate.Params, changed [gate.NumKinds]bool) {
-	if before.cfg.Instance == t.cfg.Instance {
+	if reflect.DeepEqual(before.cfg.Instance, t.cfg.Instance) {
 		t.source = before.source
 	}
 	t.life = before.life

@@ -121,7 +121,8 @@ func (p Phase) String() string {
 type Instance struct {
 	// ID tells one life from the next; empty means that none is known.
 	ID string
-	// Phase says whether it runs. PhaseUnknown goes with an empty ID.
+	// Phase says whether it runs. PhaseUnknown stands for a gap in the view: what is
+	// known of the instance stays, and it is not probed (kubelet rule 4.26).
 	Phase Phase
 	// Final says that nothing comes after it: a terminated instance that will not
 	// be started again or, with PhaseUnknown, a target that has ended as a whole.
@@ -131,7 +132,20 @@ type Instance struct {
 	// StartedAt is when it began to run. The zero value means that it is older
 	// than anyone remembers: its initial delays are behind it.
 	StartedAt time.Time
+	// MaxHold is the source's word on how long a hold after a failure may last:
+	// UntilNewInstance, Never, or a duration. A startup probe's hold after its success
+	// is not affected.
+	MaxHold time.Duration
 }
+
+// How long a hold after a failure lasts, for Instance.MaxHold. Any positive
+// duration is a bound of its own.
+const (
+	// UntilNewInstance is the kubelet's rule, for a source that sees every restart.
+	UntilNewInstance time.Duration = 0
+	// Never is for a source that sees no restart: nobody would end the hold.
+	Never time.Duration = -1
+)
 
 // known reports whether there is an instance to speak of.
 func (i Instance) known() bool { return i.Phase != PhaseUnknown && i.ID != "" }
@@ -165,15 +179,6 @@ func (v Verdict) String() string {
 	return "invalid"
 }
 
-// How long a hold after a failure lasts, for Params.MaxHold. Any positive
-// duration is a bound of its own.
-const (
-	// UntilNewInstance is the kubelet's rule, for a source that sees every restart.
-	UntilNewInstance time.Duration = 0
-	// Never is for a source that sees no restart: nobody would end the hold.
-	Never time.Duration = -1
-)
-
 // Params are one probe's numbers. The zero value is a kind that the target does
 // not have.
 type Params struct {
@@ -184,7 +189,4 @@ type Params struct {
 	// SuccessThreshold and FailureThreshold are how many equal outcomes in a row
 	// change the result; 0 acts as 1.
 	SuccessThreshold, FailureThreshold int
-	// MaxHold bounds a hold after a failure: UntilNewInstance, Never, or a duration.
-	// A startup probe's hold after its success is not affected.
-	MaxHold time.Duration
 }

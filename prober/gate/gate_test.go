@@ -39,7 +39,7 @@ func one(k Kind, p Params) Target {
 // made, n a new instance first (then as S), w the instance waits, t it has ended,
 // 0 nobody sees it, d it is being deleted. A turn without an attempt is in lower
 // case, and ! marks a hold.
-func play(target Target, k Kind, script string) (string, Target) {
+func play(target Target, k Kind, maxHold time.Duration, script string) (string, Target) {
 	var out strings.Builder
 	id := "a"
 	for i, c := range script {
@@ -57,6 +57,7 @@ func play(target Target, k Kind, script string) (string, Target) {
 		case 'd':
 			inst.Deleting = true
 		}
+		inst.MaxHold = maxHold
 		var v Verdict
 		target, v = target.Next(k, inst, k != Startup, epoch.Add(time.Duration(i)*time.Second))
 		if v == Attempt && c != 'E' {
@@ -81,42 +82,41 @@ func play(target Target, k Kind, script string) (string, Target) {
 // Each script reads: this probe, given these turns, publishes that.
 func TestScripts(t *testing.T) {
 	known := Params{SuccessThreshold: 1, FailureThreshold: 3}
-	static := Params{SuccessThreshold: 1, FailureThreshold: 3, MaxHold: Never}
-	bounded := Params{SuccessThreshold: 1, FailureThreshold: 3, MaxHold: 4 * time.Second}
 	slow := Params{SuccessThreshold: 3, FailureThreshold: 1}
 	for _, tt := range []struct {
 		promise string
 		kind    Kind
 		params  Params
+		maxHold time.Duration
 		script  string
 		want    string
 	}{
-		{"the third failure in a row fails liveness and holds it", Liveness, known, "FFFSS", "SSF!f!f!"},
-		{"a success between failures starts the run anew", Liveness, known, "FFSFF", "SSSSS"},
-		{"4.22: the run survives a new instance, one more failure kills it", Liveness, known, "FFwF", "SSfF!"},
-		{"4.22: after a hold the run begins at 0 for the new instance", Liveness, known, "FFFnFFF", "SSF!SSSF!"},
-		{"4.22: readiness carries its successes over", Readiness, Params{SuccessThreshold: 3, FailureThreshold: 3}, "SSSnS", "FFSSS"},
-		{"4.17: startup holds after success", Startup, known, "FS", "US!"},
-		{"4.17: startup holds after failure", Startup, known, "FFF", "UUF!"},
-		{"4.17: readiness never holds", Readiness, known, "SFFFFS", "SSSFFS"},
-		{"4.18: a new instance lifts the hold and brings the initial value back", Startup, known, "Sn", "S!S!"},
-		{"4.7: on hold, a terminated instance changes nothing", Startup, known, "St", "S!s!"},
-		{"4.8: what does not run fails at once", Liveness, known, "SwS", "SfS"},
-		{"4.8: what has ended for good ends the probe", Readiness, known, "St", "Sfx"},
-		{"4.9: deletion ends liveness with Success", Liveness, known, "FFd", "SSsx"},
-		{"4.9: deletion does not concern readiness", Readiness, known, "Sdd", "SSS"},
-		{"4.12 and 4.23: an attempt that could not be made is as if it had not been", Liveness, known, "FEFEF", "SSSSF!"},
-		{"4.15: thresholds of 0 act at once", Readiness, Params{}, "SFS", "SFS"},
-		{"4.26: a gap in the view resets nothing", Liveness, known, "FF0F", "SSsF!"},
-		{"successThreshold counts successes in a row", Readiness, slow, "SSSFSSS", "FFSFFFS"},
-		{"static: no hold after failure, one success recovers", Liveness, static, "FFFFS", "SSFFS"},
-		{"static: further failures do not count against the next instance", Liveness, static, "FFFFFnFFF", "SSFFFSSSF"},
-		{"static: startup recovers too, then holds", Startup, static, "FFFFS", "UUFFS!"},
-		{"bounded hold: 4 s after the last attempt probing resumes; one success recovers", Liveness, bounded, "FFFSSSSS", "SSF!f!f!f!SS"},
-		{"bounded hold: the run begins at 0, three more failures hold again", Liveness, bounded, "FFFFFFFFFF", "SSF!f!f!f!FFF!f!"},
-		{"bounded hold: a startup success is held for ever", Startup, bounded, "SSSSSSSS", "S!s!s!s!s!s!s!s!"},
+		{"the third failure in a row fails liveness and holds it", Liveness, known, 0, "FFFSS", "SSF!f!f!"},
+		{"a success between failures starts the run anew", Liveness, known, 0, "FFSFF", "SSSSS"},
+		{"4.22: the run survives a new instance, one more failure kills it", Liveness, known, 0, "FFwF", "SSfF!"},
+		{"4.22: after a hold the run begins at 0 for the new instance", Liveness, known, 0, "FFFnFFF", "SSF!SSSF!"},
+		{"4.22: readiness carries its successes over", Readiness, Params{SuccessThreshold: 3, FailureThreshold: 3}, 0, "SSSnS", "FFSSS"},
+		{"4.17: startup holds after success", Startup, known, 0, "FS", "US!"},
+		{"4.17: startup holds after failure", Startup, known, 0, "FFF", "UUF!"},
+		{"4.17: readiness never holds", Readiness, known, 0, "SFFFFS", "SSSFFS"},
+		{"4.18: a new instance lifts the hold and brings the initial value back", Startup, known, 0, "Sn", "S!S!"},
+		{"4.7: on hold, a terminated instance changes nothing", Startup, known, 0, "St", "S!s!"},
+		{"4.8: what does not run fails at once", Liveness, known, 0, "SwS", "SfS"},
+		{"4.8: what has ended for good ends the probe", Readiness, known, 0, "St", "Sfx"},
+		{"4.9: deletion ends liveness with Success", Liveness, known, 0, "FFd", "SSsx"},
+		{"4.9: deletion does not concern readiness", Readiness, known, 0, "Sdd", "SSS"},
+		{"4.12 and 4.23: an attempt that could not be made is as if it had not been", Liveness, known, 0, "FEFEF", "SSSSF!"},
+		{"4.15: thresholds of 0 act at once", Readiness, Params{}, 0, "SFS", "SFS"},
+		{"4.26: a gap in the view resets nothing", Liveness, known, 0, "FF0F", "SSsF!"},
+		{"successThreshold counts successes in a row", Readiness, slow, 0, "SSSFSSS", "FFSFFFS"},
+		{"static: no hold after failure, one success recovers", Liveness, known, Never, "FFFFS", "SSFFS"},
+		{"static: further failures do not count against the next instance", Liveness, known, Never, "FFFFFnFFF", "SSFFFSSSF"},
+		{"static: startup recovers too, then holds", Startup, known, Never, "FFFFS", "UUFFS!"},
+		{"bounded hold: 4 s after the last attempt probing resumes; one success recovers", Liveness, known, 4 * time.Second, "FFFSSSSS", "SSF!f!f!f!SS"},
+		{"bounded hold: the run begins at 0, three more failures hold again", Liveness, known, 4 * time.Second, "FFFFFFFFFF", "SSF!f!f!f!FFF!f!"},
+		{"bounded hold: a startup success is held for ever", Startup, known, 4 * time.Second, "SSSSSSSS", "S!s!s!s!s!s!s!s!"},
 	} {
-		if got, _ := play(one(tt.kind, tt.params), tt.kind, tt.script); got != tt.want {
+		if got, _ := play(one(tt.kind, tt.params), tt.kind, tt.maxHold, tt.script); got != tt.want {
 			t.Errorf("%s: %s %q gives %q, want %q", tt.promise, tt.kind, tt.script, got, tt.want)
 		}
 	}
@@ -241,7 +241,7 @@ func TestResult(t *testing.T) {
 func TestReconfigure(t *testing.T) {
 	p := Params{Configured: true, SuccessThreshold: 1, FailureThreshold: 1}
 	before := one(Liveness, p)
-	_, before = play(before, Liveness, "F")
+	_, before = play(before, Liveness, 0, "F")
 	none := [NumKinds]bool{}
 
 	same := before.Reconfigure([NumKinds]Params{Liveness: p}, none, alive("a"))
@@ -271,7 +271,7 @@ func TestReconfigure(t *testing.T) {
 	if unready.Started(alive("a")) || unready.Probe(Readiness).InstanceID != "" {
 		t.Errorf("a new readiness probe of a target that has not started: got %+v, want nothing adopted", unready)
 	}
-	_, run := play(one(Readiness, p), Readiness, "SSS")
+	_, run := play(one(Readiness, p), Readiness, 0, "SSS")
 	if got := run.Reconfigure([NumKinds]Params{Readiness: p}, none, alive("a")).Probe(Readiness).Run; got != 0 {
 		t.Errorf("run after a reload: got %d, want 0", got)
 	}

@@ -74,7 +74,7 @@ func foldViolation(k Kind, decided, folded Target, r Result) string {
 		return "the threshold did not decide"
 	case !reached && is.Result != was.Result:
 		return "a result changed below its threshold"
-	case k != Readiness && is.Result == Failure && r == Failure && params.MaxHold == Never:
+	case k != Readiness && is.Result == Failure && r == Failure && was.maxHold == Never:
 		if is.Run != 0 || is.Held {
 			return "a failure counts, or holds, where nothing may be held"
 		}
@@ -82,11 +82,11 @@ func foldViolation(k Kind, decided, folded Target, r Result) string {
 		return "the run is wrong"
 	case is.Held && k == Liveness && r == Success:
 		return "liveness held by a success"
-	case is.Held && r == Failure && params.MaxHold == Never:
+	case is.Held && r == Failure && was.maxHold == Never:
 		return "held although never"
 	case reached && !is.Held && k == Startup && r == Success:
 		return "startup not held by a success"
-	case reached && !is.Held && k != Readiness && r == Failure && params.MaxHold != Never:
+	case reached && !is.Held && k != Readiness && r == Failure && was.maxHold != Never:
 		return "not held by a failure"
 	}
 	return ""
@@ -115,10 +115,10 @@ func TestEveryReachableState(t *testing.T) {
 	for _, tt := range []struct {
 		maxHold time.Duration
 		states  int
-	}{{UntilNewInstance, 7368}, {Never, 336}, {time.Second, 414}} {
+	}{{UntilNewInstance, 7368}, {Never, 420}, {time.Second, 506}} {
 		var params [NumKinds]Params
 		for k := range params {
-			params[k] = Params{Configured: true, SuccessThreshold: 1, FailureThreshold: 2, MaxHold: tt.maxHold}
+			params[k] = Params{Configured: true, SuccessThreshold: 1, FailureThreshold: 2}
 		}
 		params[Readiness].SuccessThreshold = 2
 		if tt.maxHold != UntilNewInstance {
@@ -134,7 +134,7 @@ func TestEveryReachableState(t *testing.T) {
 				{Phase: Running, StartedAt: epoch.Add(time.Hour)},
 				{Phase: Running, Deleting: true},
 			} {
-				v.ID = id
+				v.ID, v.MaxHold = id, tt.maxHold
 				views = append(views, v)
 			}
 		}
@@ -209,7 +209,6 @@ func FuzzTurns(f *testing.F) {
 				SuccessThreshold: b >> 1 & 3,
 				FailureThreshold: b >> 3 & 3,
 				InitialDelay:     time.Duration(b>>5&1) * time.Second,
-				MaxHold:          []time.Duration{UntilNewInstance, Never, time.Second, time.Minute}[b>>6],
 			}
 		}
 		target := New(params)
@@ -222,6 +221,7 @@ func FuzzTurns(f *testing.F) {
 				Final:     b>>6&1 == 1,
 				Deleting:  b > 250,
 				StartedAt: epoch.Add(time.Duration(b&7) * 500 * time.Millisecond),
+				MaxHold:   []time.Duration{UntilNewInstance, Never, time.Second, time.Minute}[b>>1&3],
 			}
 			if inst.Phase == PhaseUnknown {
 				inst.ID = ""

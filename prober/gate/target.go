@@ -31,7 +31,7 @@ type Probe struct {
 	// Result is what the probe publishes for InstanceID.
 	Result Result
 	// Held says that it makes no attempts until a new instance, or until its hold
-	// has lasted Params.MaxHold.
+	// has lasted Instance.MaxHold.
 	Held bool
 	// Last is the last outcome, and Run how many in a row were equal to it. Both
 	// survive a new instance; only a hold zeroes Run (kubelet rule 4.22).
@@ -39,7 +39,9 @@ type Probe struct {
 	Run  int
 
 	// attemptAt is the time of the turn of the last attempt; a hold counts from it.
+	// maxHold is what the source said then.
 	attemptAt time.Time
+	maxHold   time.Duration
 }
 
 // New returns the state of a target that nobody has looked at yet.
@@ -82,7 +84,7 @@ func (p *Probe) next(k Kind, params Params, inst Instance, started bool, now tim
 	if inst.ID != p.InstanceID {
 		p.InstanceID, p.Result, p.Held = inst.ID, k.initial(), false
 	}
-	if p.Held && !p.holdOver(params, now) {
+	if p.Held && !p.holdOver(inst.MaxHold, now) {
 		return Wait
 	}
 	p.Held = false
@@ -103,16 +105,16 @@ func (p *Probe) next(k Kind, params Params, inst Instance, started bool, now tim
 	if started == (k == Startup) {
 		return Wait
 	}
-	p.attemptAt = now
+	p.attemptAt, p.maxHold = now, inst.MaxHold
 	return Attempt
 }
 
 // holdOver reports whether a hold has lasted as long as it may.
-func (p *Probe) holdOver(params Params, now time.Time) bool {
-	if p.Result != Failure || params.MaxHold == UntilNewInstance {
+func (p *Probe) holdOver(maxHold time.Duration, now time.Time) bool {
+	if p.Result != Failure || maxHold == UntilNewInstance {
 		return false
 	}
-	return now.Sub(p.attemptAt) >= params.MaxHold
+	return now.Sub(p.attemptAt) >= maxHold
 }
 
 // delayed reports whether the initial delay of an instance is still running. A
@@ -145,7 +147,7 @@ func (t Target) Fold(k Kind, r Result) Target {
 		p.Last, p.Run = r, 1
 	}
 	holds := k == Startup || k == Liveness && r == Failure
-	never := r == Failure && params.MaxHold < 0
+	never := r == Failure && p.maxHold < 0
 	threshold := params.SuccessThreshold
 	if r == Failure {
 		threshold = params.FailureThreshold

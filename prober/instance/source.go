@@ -16,7 +16,7 @@
 package instance
 
 import (
-	"time"
+	"context"
 
 	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/prober/gate"
@@ -28,23 +28,43 @@ type Source interface {
 	Instance(target string) gate.Instance
 }
 
-// New returns the source that c asks for, for a target that is first heard of at
-// firstSeen.
-func New(_ config.Instance, firstSeen time.Time) Source {
-	return Static{StartedAt: firstSeen}
+// Watcher is a source that looks for itself. It serves any number of targets, which
+// come and go while it runs.
+type Watcher interface {
+	Source
+
+	// Watch begins to watch a target, or goes on under its changed configuration,
+	// which keeps the instance that was seen. A look that asks nobody but the kernel is
+	// taken at once, so that the first turn of a probe knows the instance.
+	Watch(t *config.Target)
+
+	// Forget ends that.
+	Forget(target string)
+
+	// Run keeps the view up to date until ctx is done, and calls changed after each
+	// change of what Instance or Describe returns. Whoever starts it waits for it.
+	// It returns an error only if it cannot go on. Trouble of the moment is not that:
+	// the last view stays, Up says so, and so does the log, once a change.
+	Run(ctx context.Context, changed func(target string)) error
+
+	// Up reports whether the source sees what it is asked to watch.
+	Up() bool
+
+	// Describe returns what is known of an instance beyond what the probes need.
+	// It never blocks.
+	Describe(target string) Details
 }
 
-// MaxHold is a source's word on how long a hold after a failure may last: one that
-// sees no restarts must not hold, as nobody would end it.
-func MaxHold(_ config.Instance) time.Duration { return gate.Never }
-
-// Static is one instance for ever: restarts are not seen. Its initial delays count
-// from StartedAt.
-type Static struct {
-	StartedAt time.Time
-}
-
-// Instance returns the one instance, which always runs.
-func (s Static) Instance(string) gate.Instance {
-	return gate.Instance{ID: config.SourceStatic, Phase: gate.Running, StartedAt: s.StartedAt}
+// Details are for the reader of a log or a page. The zero value: nothing is known.
+type Details struct {
+	// PID is the process, in the agent's own process namespace; 0: not known.
+	PID int
+	// ExitCode is that of the last end of the target; nil: none is known.
+	ExitCode *int
+	// OOMKilled says that it ended because memory ran out.
+	OOMKilled bool
+	// Paused says that the instance is frozen: it is neither probed nor judged.
+	Paused bool
+	// Message says in a line what is wrong or particular; empty: nothing.
+	Message string
 }

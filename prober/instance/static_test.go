@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/prober/gate"
 )
 
@@ -25,12 +24,8 @@ import (
 // heard of, and holds nothing.
 func TestStatic(t *testing.T) {
 	first := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	c := config.Instance{Source: config.SourceStatic}
-	want := gate.Instance{ID: "static", Phase: gate.Running, StartedAt: first}
-	if got := New(c, first).Instance("app"); got != want {
+	want := gate.Instance{ID: "static", Phase: gate.Running, StartedAt: first, MaxHold: gate.Never}
+	if got := (Static{StartedAt: first}).Instance("app"); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
-	}
-	if got := MaxHold(c); got != gate.Never {
-		t.Errorf("max hold %v, want never", got)
 	}
 }
