@@ -15,6 +15,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"math"
 	"os/exec"
@@ -93,6 +94,10 @@ func (d *decoder) noticeRestarts(v value, t *Target) {
 	if live.Period <= most/time.Duration(live.FailureThreshold) {
 		most = live.Period * time.Duration(live.FailureThreshold)
 	}
+	source := t.Instance.Source
+	if t.Instance.Auto {
+		source = fmt.Sprintf("%s, which is %s: %s", sourceAuto, source, t.Instance.Why)
+	}
 	d.noticef(Warn, v.line, v.path, "restarts are not seen (instance.source: %s), so startupProbe and initialDelaySeconds protect the first boot only: "+
-		"a later one that takes longer than %s s (failureThreshold × periodSeconds) will be killed again", t.Instance.Source, formatSeconds(most))
+		"a later one that takes longer than %s s (failureThreshold × periodSeconds) will be killed again", source, formatSeconds(most))
 }

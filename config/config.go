@@ -74,11 +74,15 @@ type Label struct {
 // than the chosen one are zero.
 type Instance struct {
 	Source string
+	// Auto says that the file left the choice to us, and Why what decided it.
+	Auto bool
+	Why  string
 
-	// Of the listener, and of auto, which may choose it.
-	Ports   []PortRef     // the ports whose sockets are watched; empty: those of the probes
-	MaxHold time.Duration // how long a hold after a failure may last
-	Refresh time.Duration // how often the sockets are read
+	// Of the listener. Listeners is what Ports or the probes come to.
+	Ports     []PortRef // as in the file; empty: those of the probes
+	Listeners []Listener
+	MaxHold   time.Duration // how long a hold after a failure may last
+	Refresh   time.Duration // how often the sockets are read
 
 	// Of the process: exactly one.
 	PIDFile string
@@ -91,9 +95,16 @@ type Instance struct {
 	Socket    string // path of the daemon's socket
 }
 
+// Listener is a TCP socket that a target listens on.
+type Listener struct {
+	Host string
+	Port int
+}
+
 // The instance sources.
 const (
-	SourceAuto       = "auto"       // the listener for a target on this machine with a TCP port, else static
+	sourceAuto = "auto" // the listener for a target on this machine with a TCP port, else static
+
 	SourceStatic     = "static"     // one instance for ever
 	SourceListener   = "listener"   // inferred from listening sockets
 	SourceProcess    = "process"    // a process of this machine

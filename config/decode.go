@@ -15,6 +15,7 @@ package config
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,6 +32,8 @@ type decoder struct {
 
 	lookupEnv func(string) (string, bool)
 	commands  map[command]error // which commands were looked up already
+
+	localAddrs map[netip.Addr]bool // of the network interfaces; nil: not looked up yet
 }
 
 // value is a node of the tree and where it is. The node is nil if the file does not

@@ -112,7 +112,7 @@ func TestManyMistakes(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("targets:\n")
 	for i := range 1001 {
-		fmt.Fprintf(&b, "- {name: t%d, livenessProbe: {initialDelaySeconds: 1, grpc: {port: 1}}}\n", i)
+		fmt.Fprintf(&b, "- {name: t%d, instance: {source: static}, livenessProbe: {initialDelaySeconds: 1, grpc: {port: 1}}}\n", i)
 	}
 	_, notices, err := load(t, b.String())
 	if err != nil || len(notices) != 1001 {
@@ -228,7 +228,7 @@ func TestManyAliases(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("targets:\n- {name: first, livenessProbe: &p {httpGet: {port: 80, path: /a}, periodSeconds: 1}}\n")
 	for i := range 1000 {
-		fmt.Fprintf(&b, "- {name: t%d, livenessProbe: *p, readinessProbe: {<<: *p, periodSeconds: 2}}\n", i)
+		fmt.Fprintf(&b, "- {name: t%d, instance: {source: static}, livenessProbe: *p, readinessProbe: {<<: *p, periodSeconds: 2}}\n", i)
 	}
 	cfg, _, err := load(t, b.String())
 	if err != nil || len(cfg.Targets) != 1001 {

@@ -58,12 +58,11 @@ func (d *decoder) target(v value, lines map[string]int) (Target, bool) {
 		return Target{}, false
 	}
 	t := Target{
-		Name:     d.name(o.get("name"), lines),
-		Host:     d.host(o.get("host"), defaultHost),
-		Ports:    d.ports(o.get("ports")),
-		Env:      d.env(o.get("env")),
-		Labels:   d.labels(o.get("labels")),
-		Instance: d.instance(o.get("instance")),
+		Name:   d.name(o.get("name"), lines),
+		Host:   d.host(o.get("host"), defaultHost),
+		Ports:  d.ports(o.get("ports")),
+		Env:    d.env(o.get("env")),
+		Labels: d.labels(o.get("labels")),
 	}
 	probes := [gate.NumKinds]**Probe{&t.StartupProbe, &t.ReadinessProbe, &t.LivenessProbe}
 	some := false
@@ -76,6 +75,7 @@ func (d *decoder) target(v value, lines map[string]int) (Target, bool) {
 	if !some {
 		d.wrong(v, "must have at least one of startupProbe, readinessProbe, livenessProbe")
 	}
+	t.Instance = d.instance(o.get("instance"), &t)
 	d.noticeRestarts(o.get(probeKeys[gate.Liveness]), &t)
 	return t, true
 }
@@ -221,15 +221,4 @@ func (d *decoder) labels(v value) []Label {
 	}
 	slices.SortFunc(labels, func(a, b Label) int { return strings.Compare(a.Name, b.Name) })
 	return labels
-}
-
-func (d *decoder) instance(v value) Instance {
-	i := Instance{Source: SourceStatic}
-	if !v.set() {
-		return i
-	}
-	if o, ok := d.object(v, "source"); ok {
-		i.Source = cmp.Or(d.enum(o.get("source"), SourceStatic), SourceStatic)
-	}
-	return i
 }

@@ -71,9 +71,7 @@ func (t *Target) node() *yaml.Node {
 		add(labels, l.Name, text(unsubstituted(l.Value)))
 	}
 	addSome(n, "labels", labels)
-	instance := mapping()
-	add(instance, "source", text(t.Instance.Source))
-	add(n, "instance", instance)
+	add(n, "instance", t.Instance.node())
 	for _, k := range gate.Kinds() {
 		if p := t.Probe(k); p != nil {
 			add(n, probeKeys[k], p.node())

@@ -1,0 +1,310 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/prober-exporter/prober_exporter/prober/gate"
+)
+
+// The defaults of an instance block.
+const (
+	defaultMaxHold = time.Minute
+	defaultRefresh = time.Second
+	defaultSocket  = "/var/run/docker.sock"
+)
+
+// lowestRefresh is how often sockets are read when it matters most.
+const lowestRefresh = 100 * time.Millisecond
+
+// sources are the values of instance.source; instanceKeys has the keys that each
+// understands beside it.
+var (
+	sources      = []string{sourceAuto, SourceStatic, SourceListener, SourceProcess, SourceDocker, SourceKubernetes}
+	instanceKeys = map[string][]string{
+		sourceAuto:       {"ports", "maxHoldSeconds", "refreshSeconds"},
+		SourceListener:   {"ports", "maxHoldSeconds", "refreshSeconds"},
+		SourceProcess:    {"pidFile", "port", "match"},
+		SourceDocker:     {"container", "label", "socket"},
+		SourceKubernetes: {"container"},
+	}
+)
+
+// instance returns where instances of t come from; its ports and probes are known
+// already.
+func (d *decoder) instance(v value, t *Target) Instance {
+	all := []string{"source"}
+	for _, s := range sources {
+		for _, key := range instanceKeys[s] {
+			if !slices.Contains(all, key) {
+				all = append(all, key)
+			}
+		}
+	}
+	var o object
+	if v.set() {
+		var ok bool
+		if o, ok = d.object(v, all...); !ok {
+			return Instance{Source: SourceStatic}
+		}
+	}
+	source := sourceAuto
+	if s := o.get("source"); s.set() {
+		if source = d.enum(s, sources...); source == "" {
+			return Instance{Source: SourceStatic}
+		}
+	}
+	for _, key := range all[1:] {
+		if v := o.get(key); v.set() && !slices.Contains(instanceKeys[source], key) {
+			d.wrong(v, "is not a key of source: %s", source)
+		}
+	}
+	i := Instance{Source: source}
+	switch source {
+	case sourceAuto, SourceListener:
+		d.listener(o, &i, t)
+	case SourceProcess:
+		d.process(o, &i, t)
+	case SourceDocker:
+		d.docker(o, &i)
+	case SourceKubernetes:
+		i.Container = d.container(o.get("container"))
+	}
+	return i
+}
+
+// container returns the name of a container, which must be there.
+func (d *decoder) container(v value) string {
+	s, ok := d.str(v)
+	if ok && s == "" {
+		d.wrong(v, required)
+	}
+	return s
+}
+
+// listener fills in what the listener needs, and decides for auto whether it is one.
+func (d *decoder) listener(o object, i *Instance, t *Target) {
+	i.MaxHold = cmp.Or(d.seconds(o.get("maxHoldSeconds")), defaultMaxHold)
+	i.Refresh = cmp.Or(d.seconds(o.get("refreshSeconds")), defaultRefresh)
+	if v := o.get("refreshSeconds"); i.Refresh < lowestRefresh {
+		d.wrong(v, "must be greater than or equal to %s, is %s", formatSeconds(lowestRefresh), formatSeconds(i.Refresh))
+	}
+	for _, item := range d.list(o.get("ports")) {
+		p := d.portRef(item, t.Ports)
+		i.Ports = append(i.Ports, p)
+		i.addListener(t.Host, p.Number)
+	}
+	if len(i.Ports) == 0 {
+		for _, k := range gate.Kinds() {
+			if host, port := t.Probe(k).endpoint(t.Host); port != 0 {
+				i.addListener(host, port)
+			}
+		}
+	}
+	if i.Source == sourceAuto {
+		i.Auto = true
+		d.choose(i, t)
+		return
+	}
+	if len(i.Listeners) == 0 && !d.failed() {
+		d.wrong(o.get("source"), "listener needs a port to watch: none of the probes uses one, and there is no instance.ports")
+	}
+}
+
+// choose makes auto what it is for this target: the listener where there are ports
+// of this machine to watch, else static.
+func (d *decoder) choose(i *Instance, t *Target) {
+	i.Source = SourceStatic
+	var local []Listener
+	for _, l := range i.Listeners {
+		if d.isLocal(l.Host) {
+			local = append(local, l)
+		}
+	}
+	switch {
+	case runtime.GOOS != "linux":
+		i.Why = "listening sockets are seen on Linux only"
+	case len(i.Listeners) == 0:
+		i.Why = "no probe uses a TCP port"
+	case len(local) == 0:
+		i.Why = fmt.Sprintf("host %s is not an address of this machine", i.Listeners[0].Host)
+		if _, err := netip.ParseAddr(i.Listeners[0].Host); err != nil {
+			i.Why = fmt.Sprintf("host %s is a name, which is not looked up", i.Listeners[0].Host)
+		}
+	default:
+		i.Source = SourceListener
+		ports := make([]string, len(local))
+		for n, l := range local {
+			ports[n] = strconv.Itoa(l.Port)
+		}
+		i.Why = fmt.Sprintf("host %s is local, watching the listeners of TCP %s", local[0].Host, strings.Join(ports, ", "))
+		i.Listeners = local
+		return
+	}
+	// Nothing of the listener is left: static has no settings.
+	*i = Instance{Source: SourceStatic, Auto: true, Why: i.Why}
+}
+
+// isLocal reports whether a host is this machine, as far as can be told without
+// asking a name server.
+func (d *decoder) isLocal(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	if err != nil {
+		name := strings.ToLower(strings.TrimSuffix(host, "."))
+		return name == "localhost" || strings.HasSuffix(name, ".localhost")
+	}
+	addr = addr.Unmap()
+	if addr.IsLoopback() || addr.IsUnspecified() {
+		return true
+	}
+	if d.localAddrs == nil {
+		d.localAddrs = map[netip.Addr]bool{}
+		addrs, _ := net.InterfaceAddrs() // without them, nothing else is local
+		for _, a := range addrs {
+			if prefix, err := netip.ParsePrefix(a.String()); err == nil {
+				d.localAddrs[prefix.Addr().Unmap()] = true
+			}
+		}
+	}
+	return d.localAddrs[addr.WithZone("")]
+}
+
+func (i *Instance) addListener(host string, port int) {
+	if l := (Listener{host, port}); !slices.Contains(i.Listeners, l) {
+		i.Listeners = append(i.Listeners, l)
+	}
+}
+
+// endpoint returns where a probe connects to by TCP; port 0 if it does not.
+func (p *Probe) endpoint(host string) (string, int) {
+	switch {
+	case p == nil:
+	case p.HTTPGet != nil:
+		return cmp.Or(p.HTTPGet.Host, host), p.HTTPGet.Port.Number
+	case p.TCPSocket != nil:
+		return cmp.Or(p.TCPSocket.Host, host), p.TCPSocket.Port.Number
+	case p.GRPC != nil:
+		return host, p.GRPC.Port
+	}
+	return "", 0
+}
+
+func (d *decoder) process(o object, i *Instance, t *Target) {
+	found := 0
+	if v := o.get("pidFile"); v.set() {
+		found++
+		i.PIDFile = d.absolute(v)
+	}
+	if v := o.get("port"); v.set() {
+		found++
+		i.Port = d.portRef(v, t.Ports)
+		if runtime.GOOS == "linux" && os.Geteuid() > 0 {
+			d.noticef(Info, v.line, v.path, "the owner of a socket is seen only with the user id of the target or with CAP_SYS_PTRACE")
+		}
+	}
+	if v := o.get("match"); v.set() {
+		found++
+		s, ok := d.str(v)
+		i.Match = s
+		if _, err := regexp.Compile(s); ok && err != nil {
+			d.wrong(v, "must be a regular expression: %v", err)
+		} else if ok && s == "" {
+			d.wrong(v, "must not be empty")
+		}
+	}
+	if found != 1 {
+		d.wrong(o.value, "must have exactly one of pidFile, port, match")
+	}
+}
+
+func (d *decoder) docker(o object, i *Instance) {
+	container, label := o.get("container"), o.get("label")
+	if container.set() == label.set() {
+		d.wrong(o.value, "must have exactly one of container, label")
+	}
+	if container.set() {
+		i.Container = d.container(container)
+	}
+	if label.set() {
+		s, ok := d.str(label)
+		name, value, found := strings.Cut(s, "=")
+		if ok && (!found || name == "") {
+			d.wrong(label, "must be key=value, is %s", quote(s))
+		}
+		i.Label = Label{Name: name, Value: value}
+	}
+	i.Socket = defaultSocket
+	if v := o.get("socket"); v.set() {
+		i.Socket = d.absolute(v)
+	}
+}
+
+// absolute returns the path of a file, which must not depend on where the agent was
+// started. The form of DOCKER_HOST, unix:///path, is understood.
+func (d *decoder) absolute(v value) string {
+	s, ok := d.str(v)
+	if !ok {
+		return ""
+	}
+	path := strings.TrimPrefix(s, "unix://")
+	if !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
+		d.wrong(v, "must be an absolute path, is %s", quote(s))
+	}
+	return path
+}
+
+// node returns the block as the file would have it.
+func (i *Instance) node() *yaml.Node {
+	n := mapping()
+	source := text(i.Source)
+	if i.Auto {
+		source = text(sourceAuto)
+		source.LineComment = i.Source + ": " + i.Why
+	}
+	add(n, "source", source)
+	ports := list()
+	for _, p := range i.Ports {
+		ports.Content = append(ports.Content, p.node())
+	}
+	addSome(n, "ports", ports)
+	if i.Source == SourceListener {
+		add(n, "maxHoldSeconds", scalar(formatSeconds(i.MaxHold)))
+		add(n, "refreshSeconds", scalar(formatSeconds(i.Refresh)))
+	}
+	addText(n, "pidFile", i.PIDFile)
+	if i.Port.Number != 0 {
+		add(n, "port", i.Port.node())
+	}
+	addText(n, "match", i.Match)
+	addText(n, "container", i.Container)
+	if i.Label.Name != "" {
+		add(n, "label", text(i.Label.Name+"="+i.Label.Value))
+	}
+	addText(n, "socket", i.Socket)
+	return n
+}
