@@ -1,0 +1,53 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package instance
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+)
+
+// socket is a listening TCP socket of the agent's network namespace.
+type socket struct {
+	// id tells this socket from every other there ever was, as far as one way of reading
+	// goes: the kernel's cookie, or the inode with its highest bit set. It says nothing
+	// across a change of sockets.how; the inode is the same in both ways.
+	id uint64
+	// inode is the number that /proc/PID/fd shows; 0: nobody holds it.
+	inode uint64
+	// local is where it listens, IPv4 as IPv4; an unspecified address means everywhere.
+	local netip.AddrPort
+}
+
+// The ways in which sockets are read, as sockets.how tells them.
+const (
+	bySockDiag = "sock_diag"
+	byProcNet  = "/proc/net/tcp"
+)
+
+// inodeID marks the id of a socket of which only the inode can be read: a cookie counts
+// from 1 and never gets there.
+const inodeID = 1 << 63
+
+// singlePart is how many listeners of one family come in one piece whatever the size of
+// the kernel's buffer, a page at least. A longer table comes in parts, between which it
+// may change, and then a socket that was there all the time can be missing or doubled.
+const singlePart = 24
+
+// inOrder sorts by id and leaves one of each, so that equal reads compare equal.
+func inOrder(found []socket) []socket {
+	slices.SortFunc(found, func(a, b socket) int { return cmp.Compare(a.id, b.id) })
+	return slices.CompactFunc(found, func(a, b socket) bool { return a.id == b.id })
+}

@@ -1,0 +1,266 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package instance
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/mdlayher/netlink"
+	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// diagAgain is how long sock_diag is left alone after it was refused. It may come
+	// back: the kernel's module is loaded when somebody who may asks for it.
+	diagAgain = 10 * time.Minute
+	// diagTimeout ends a dump that never does, which no kernel is known for.
+	diagTimeout = 5 * time.Second
+	// diagBuffer is the largest part that the kernel makes of a dump.
+	diagBuffer = 32 << 10
+	// diagTries is how often a dump that the kernel calls inconsistent is taken.
+	diagTries = 5
+)
+
+// errTorn says that the table did not hold still for one dump.
+var errTorn = errors.New("the table changes faster than it can be read")
+
+// sockets reads the listening TCP sockets of the agent's network namespace: from
+// sock_diag, whose cost does not depend on how many connections there are, or from
+// /proc/net/tcp where that is refused. The zero value is ready. It is for one goroutine.
+type sockets struct {
+	conn    *netlink.Conn
+	worked  bool      // sock_diag has worked before: its trouble is of the moment
+	procNow bool      // the last read was of /proc/net/tcp
+	tryDiag time.Time // until then sock_diag is not asked
+
+	// For tests; nil and empty are the kernel's own.
+	dial func() (*netlink.Conn, error)
+	proc string
+}
+
+// how names the way in which the last read was done.
+func (s *sockets) how() string {
+	if s.procNow {
+		return byProcNet
+	}
+	return bySockDiag
+}
+
+// close lets go of the socket that it reads from; the next read opens another.
+func (s *sockets) close() {
+	if s.conn != nil {
+		_ = s.conn.Close() // nothing was written that could be lost
+		s.conn = nil
+	}
+}
+
+// read appends the listening sockets, ordered by id. With an error it appends nothing:
+// what was read before is the better guess.
+func (s *sockets) read(into []socket) ([]socket, error) {
+	var refusal error
+	if !time.Now().Before(s.tryDiag) {
+		found, err := s.table(into, s.diag)
+		if err == nil {
+			s.worked, s.procNow, s.tryDiag = true, false, time.Time{}
+			return found, nil
+		}
+		s.close()
+		err = fmt.Errorf("read listening sockets by sock_diag: %w", err)
+		if s.worked && !refused(err) {
+			return into, err
+		}
+		refusal = err
+	}
+	found, err := s.table(into, s.procNet)
+	if err != nil {
+		return into, errors.Join(refusal, fmt.Errorf("read listening sockets: %w", err))
+	}
+	s.procNow = true
+	if refusal != nil {
+		s.tryDiag = time.Now().Add(diagAgain)
+	}
+	return found, nil
+}
+
+// refused tells what will be so the next time as well: a kernel without it, a sandbox or
+// a filter of system calls.
+func refused(err error) bool {
+	for _, known := range []error{
+		unix.EPERM, unix.EACCES, unix.EPROTONOSUPPORT, unix.EAFNOSUPPORT, unix.ENOENT, unix.ENOSYS, unix.EOPNOTSUPP,
+	} {
+		if errors.Is(err, known) {
+			return true
+		}
+	}
+	return false
+}
+
+// table appends what a way of reading finds for both families. What comes in parts is
+// read twice: a socket that was there all the time is in one of the two, and one that
+// has gone is missing the next time.
+func (s *sockets) table(into []socket, read func([]socket, uint8) ([]socket, error)) ([]socket, error) {
+	found := into
+	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
+		before := len(found)
+		for range 2 {
+			var err error
+			if found, err = read(found, family); err != nil {
+				return into, err
+			}
+			if len(found)-before <= singlePart {
+				break
+			}
+		}
+	}
+	return found[:len(into)+len(inOrder(found[len(into):]))], nil
+}
+
+// diag appends the listening sockets of a family by sock_diag.
+func (s *sockets) diag(into []socket, family uint8) ([]socket, error) {
+	if s.conn == nil {
+		dial := s.dial
+		if dial == nil {
+			dial = dialDiag
+		}
+		conn, err := dial()
+		if err != nil {
+			return into, err
+		}
+		s.conn = conn
+	}
+	for range diagTries {
+		found, whole, err := s.dump(into, family)
+		if errors.Is(err, unix.ENOENT) && family == unix.AF_INET6 {
+			return into, nil // a kernel without IPv6: the other family has been read
+		}
+		if err != nil {
+			return into, err
+		}
+		if whole {
+			return found, nil
+		}
+	}
+	return into, errTorn
+}
+
+func dialDiag() (*netlink.Conn, error) {
+	return netlink.Dial(unix.NETLINK_SOCK_DIAG, &netlink.Config{MessageBufferSize: diagBuffer})
+}
+
+// dump takes one dump, and reports whether the kernel calls it consistent.
+func (s *sockets) dump(into []socket, family uint8) (found []socket, whole bool, err error) {
+	if err := s.conn.SetDeadline(time.Now().Add(diagTimeout)); err != nil {
+		return into, false, err
+	}
+	// struct inet_diag_req_v2: family, protocol, extensions, padding, states, and the id
+	// of one socket, which a dump does not look at.
+	var request [56]byte
+	request[0], request[1] = family, unix.IPPROTO_TCP
+	binary.NativeEndian.PutUint32(request[4:], 1<<unix.BPF_TCP_LISTEN)
+	asked, err := s.conn.Send(netlink.Message{
+		Header: netlink.Header{Type: unix.SOCK_DIAG_BY_FAMILY, Flags: netlink.Request | netlink.Dump},
+		Data:   request[:],
+	})
+	if err != nil {
+		return into, false, err
+	}
+	found, whole = into, true
+	for m, err := range s.conn.ReceiveIter() {
+		if err != nil {
+			return into, false, err
+		}
+		if m.Header.Sequence != asked.Header.Sequence {
+			return into, false, fmt.Errorf("answer %d to request %d", m.Header.Sequence, asked.Header.Sequence)
+		}
+		if m.Header.Flags&netlink.DumpInterrupted != 0 {
+			whole = false
+		}
+		if m.Header.Type != unix.SOCK_DIAG_BY_FAMILY {
+			continue
+		}
+		one, err := parseDiag(m.Data)
+		if err != nil {
+			return into, false, err
+		}
+		found = append(found, one)
+	}
+	return found, whole, nil
+}
+
+// parseDiag reads a struct inet_diag_msg: family, state, timer and retransmits (4 bytes);
+// both ports and addresses, the interface and the cookie (48); the timer's expiry, both
+// queues, the user and the inode (20). Ports and addresses are in the network's order.
+func parseDiag(b []byte) (socket, error) {
+	if len(b) < 72 {
+		return socket{}, fmt.Errorf("a socket's message has %d bytes, not 72", len(b))
+	}
+	var addr netip.Addr
+	switch b[0] {
+	case unix.AF_INET:
+		addr = netip.AddrFrom4([4]byte(b[8:12]))
+	case unix.AF_INET6:
+		addr = netip.AddrFrom16([16]byte(b[8:24])).Unmap()
+	default:
+		return socket{}, fmt.Errorf("a socket of the unknown family %d", b[0])
+	}
+	return socket{
+		id:    uint64(binary.NativeEndian.Uint32(b[44:])) | uint64(binary.NativeEndian.Uint32(b[48:]))<<32,
+		inode: uint64(binary.NativeEndian.Uint32(b[68:])),
+		local: netip.AddrPortFrom(addr, binary.BigEndian.Uint16(b[4:])),
+	}, nil
+}
+
+// procNet appends the listening sockets of a family from /proc/net/tcp or tcp6.
+func (s *sockets) procNet(into []socket, family uint8) ([]socket, error) {
+	root := s.proc
+	if root == "" {
+		root = procfs.DefaultMountPoint
+	}
+	fs, err := procfs.NewFS(root)
+	if err != nil {
+		return into, err
+	}
+	read := fs.NetTCP //nolint:staticcheck // its advice is netlink, which has been refused
+	if family == unix.AF_INET6 {
+		read = fs.NetTCP6 //nolint:staticcheck // the same
+	}
+	lines, err := read()
+	if errors.Is(err, os.ErrNotExist) && family == unix.AF_INET6 {
+		return into, nil // a kernel without IPv6: the other family has been read
+	}
+	if err != nil {
+		return into, err
+	}
+	for _, line := range lines {
+		if line.St != unix.BPF_TCP_LISTEN {
+			continue
+		}
+		addr, ok := netip.AddrFromSlice(line.LocalAddr)
+		if !ok || line.LocalPort > 0xffff {
+			return into, fmt.Errorf("no address: %v, port %d", line.LocalAddr, line.LocalPort)
+		}
+		into = append(into, socket{
+			id:    inodeID | line.Inode,
+			inode: line.Inode,
+			local: netip.AddrPortFrom(addr.Unmap(), uint16(line.LocalPort)),
+		})
+	}
+	return into, nil
+}
