@@ -52,6 +52,9 @@ var binary = sync.OnceValues(func() (path string, err error) {
 })
 
 func TestMain(m *testing.M) {
+	if plan := os.Getenv(victimEnv); plan != "" {
+		victimMain(plan)
+	}
 	code := m.Run()
 	if built != "" {
 		_ = os.RemoveAll(built)
@@ -146,6 +149,9 @@ func (a *agent) begin(cmd *exec.Cmd) {
 	}()
 	a.t.Cleanup(func() { a.stop() })
 }
+
+// infoLine is the series that names the instance.
+var infoLine = regexp.MustCompile(`prober_target_info\{[^}]*\}`)
 
 // address is a listener's in a line of the log, logfmt or JSON.
 var address = regexp.MustCompile(`address"?[=:]"?(127\.0\.0\.1:\d+)`)

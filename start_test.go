@@ -174,7 +174,7 @@ func TestBadInput(t *testing.T) {
 
 // --config.check tells every mistake and warning of both files, and runs nothing.
 func TestConfigCheck(t *testing.T) {
-	boot := "targets:\n  - name: a\n    startupProbe: {tcpSocket: {port: 1}}\n    livenessProbe: {tcpSocket: {port: 1}}\n"
+	boot := "targets:\n  - name: a\n    startupProbe: {tcpSocket: {port: 1}}\n    livenessProbe: {tcpSocket: {port: 1}}\n    instance: {source: static}\n"
 	for what, tt := range map[string]struct {
 		file, web string
 		code      int

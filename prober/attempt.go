@@ -136,13 +136,22 @@ func (w *worker) fold(made tried, began, ended time.Time) (entries []entry) {
 		warning:  made.Warning,
 	})
 
+	inst := t.instance()
+	entries = t.meet(inst)
 	before := t.state.Probe(w.kind)
-	if before.InstanceID != t.life.current {
-		// Another instance began meanwhile: of that one, this says nothing.
+	switch {
+	case inst.Phase != gate.Running:
+		// It has ended meanwhile, or is frozen: of what comes after, this says nothing.
+		t.settle(inst, ended)
+		t.publish(inst, ended)
+		return entries
+	case before.InstanceID != inst.ID:
+		// Another one began meanwhile: it inherits the run and nothing else (rule 4.22).
 		if made.err == nil {
 			t.state = t.state.Fold(w.kind, made.result())
 		}
-		return nil
+		t.publish(inst, ended)
+		return entries
 	}
 	note := func(level slog.Level, message string, args ...any) {
 		entries = append(entries, newEntry(w.log, level, message, append(args, w.describe(made, before)...)...))
@@ -175,7 +184,7 @@ func (w *worker) fold(made tried, began, ended time.Time) (entries []entry) {
 	if w.log.Enabled(context.Background(), slog.LevelDebug) {
 		note(slog.LevelDebug, "attempt", "outcome", outcome.String(), "duration", ended.Sub(began).String())
 	}
-	t.publish(t.instance(), ended)
+	t.publish(inst, ended)
 	return entries
 }
 

@@ -94,7 +94,7 @@ func (w *worker) status(d Detail, inst gate.Instance, now time.Time) ProbeStatus
 	// The gate itself says whether it would let an attempt through now.
 	_, verdict := t.state.Next(w.kind, inst, t.flags.started, now)
 	s.Gated = verdict == gate.Wait && !p.Held
-	if !w.stopped {
+	if !w.stopped && !w.quit {
 		s.NextTurn = w.due
 		if w.turning {
 			s.NextTurn = w.next(now)

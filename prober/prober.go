@@ -20,9 +20,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
-	"reflect"
-	"slices"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -64,6 +62,7 @@ type Options struct {
 type Manager struct {
 	log       *slog.Logger
 	newAction func(*config.Target, *config.Probe) action.Func
+	sources   sources
 	slots     chan struct{} // one for each attempt that may be in flight
 	epoch     time.Time     // where the shared slots of time begin
 
@@ -103,96 +102,9 @@ func New(opts Options) *Manager {
 		epoch:     time.Now(),
 		removed:   map[string]bool{},
 	}
+	m.sources = sources{log: m.log, make: newWatcher, changed: m.observe, running: map[sourceKey]*watching{}}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	return m
-}
-
-// Apply makes cfg the configuration. A target that is equal keeps its workers and
-// all that is known of it; a changed one keeps its instance, its published results
-// and, where the labels are equal, its counters; the workers of changed and removed
-// ones have ended when it returns. It does not fail but with ErrStopping.
-func (m *Manager) Apply(cfg *config.Config) error {
-	m.applying.Lock()
-	defer m.applying.Unlock()
-	if m.stopping {
-		return ErrStopping
-	}
-	m.mu.Lock()
-	before, beforeByName := m.targets, m.byName
-	m.mu.Unlock()
-
-	after := make([]*target, len(cfg.Targets))
-	byName := make(map[string]*target, len(cfg.Targets))
-	var ended, begun []*target
-	for i := range cfg.Targets {
-		c := &cfg.Targets[i]
-		if was := beforeByName[c.Name]; was != nil && reflect.DeepEqual(was.cfg, c) {
-			after[i], byName[c.Name] = was, was
-			continue
-		}
-		byName[c.Name] = nil
-	}
-	for _, was := range before {
-		if byName[was.cfg.Name] == nil {
-			ended = append(ended, was)
-		}
-	}
-	stopAll(ended, gate.Startup, gate.Readiness, gate.Liveness)
-	for i := range cfg.Targets {
-		if c := &cfg.Targets[i]; after[i] == nil {
-			after[i] = newTarget(m, c, beforeByName[c.Name])
-			byName[c.Name] = after[i]
-			begun = append(begun, after[i])
-		}
-	}
-
-	m.mu.Lock()
-	m.targets, m.byName = after, byName
-	for _, was := range ended {
-		if byName[was.cfg.Name] == nil {
-			m.removed[was.cfg.Name] = true
-		}
-	}
-	for name := range byName {
-		delete(m.removed, name)
-	}
-	m.tally.replace(ended, begun)
-	m.mu.Unlock()
-
-	m.startAll(begun)
-	return nil
-}
-
-// startAll gives every probe its phase: the first turn comes after a random wait
-// that is short for few probes and spreads many of them out.
-func (m *Manager) startAll(targets []*target) {
-	probes := 0
-	for _, t := range targets {
-		probes += len(t.workers)
-	}
-	now := time.Now()
-	for _, t := range targets {
-		for _, w := range t.workers {
-			spread := min(w.probe.Period, time.Duration(probes)*time.Millisecond)
-			w.start(m.slotBefore(now.Add(rand.N(spread)), w.probe.Period))
-		}
-	}
-}
-
-// stopAll ends the workers of the kinds: it tells all of them, then waits for each.
-func stopAll(targets []*target, kinds ...gate.Kind) {
-	var ending []*worker
-	for _, t := range targets {
-		for _, w := range t.workers {
-			if slices.Contains(kinds, w.kind) {
-				w.stop()
-				ending = append(ending, w)
-			}
-		}
-	}
-	for _, w := range ending {
-		w.turns.Wait()
-	}
 }
 
 // Stop begins the end: liveness and startup workers end, and their results stay as
@@ -214,6 +126,7 @@ func (m *Manager) Close() {
 	defer m.applying.Unlock()
 	m.cancel()
 	stopAll(m.list(), gate.Readiness)
+	m.sources.close()
 }
 
 // list returns the targets; the slice is never written to again.
@@ -241,12 +154,14 @@ func (m *Manager) Status(d Detail) Status {
 	m.mu.Unlock()
 	s.InFlight = int(m.inFlight.Load())
 	s.Panics = m.panics.Load()
-	s.SourceUp = map[string]bool{}
+	s.SourceUp = m.sources.up()
 	s.Statuses = make([]TargetStatus, len(targets))
 	now := time.Now()
 	for i, t := range targets {
 		s.Statuses[i] = t.status(d, now)
-		s.SourceUp[s.Statuses[i].Source] = true
+		if s.Statuses[i].Source == config.SourceStatic {
+			s.SourceUp[config.SourceStatic] = true
+		}
 	}
 	m.latenessMu.Lock()
 	defer m.latenessMu.Unlock()
@@ -298,13 +213,19 @@ func (m *Manager) Probe(name string) bool {
 // NewInstance declares that a target has been restarted just now. It reports
 // whether there is such a target.
 func (m *Manager) NewInstance(name string) bool {
-	// A target that is just being replaced would take the news to its grave.
-	m.applying.Lock()
-	defer m.applying.Unlock()
-	t := m.find(name)
-	if t == nil {
-		return false
+	// One that a reload is just replacing does not take the news to its grave.
+	for t := m.find(name); t != nil; t = m.find(name) {
+		if t.declare(time.Now()) {
+			return true
+		}
+		runtime.Gosched()
 	}
-	t.declare(time.Now())
-	return true
+	return false
+}
+
+// observe takes note of what the source of a target has just seen.
+func (m *Manager) observe(name string) {
+	if t := m.find(name); t != nil {
+		t.observe(time.Now())
+	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/prober/action"
 	"github.com/prober-exporter/prober_exporter/prober/gate"
+	"github.com/prober-exporter/prober_exporter/prober/instance"
 )
 
 // Detail says how much a status tells.
@@ -62,9 +63,11 @@ type Status struct {
 type TargetStatus struct {
 	Name   string
 	Labels []config.Label // sorted by name
-	// Source is where instances come from, Instance the one there is.
-	Source   string
-	Instance gate.Instance
+	// Source is where instances come from, and SourceReason why, if the file left that
+	// open. Instance is the one there is, Details what else is known of it.
+	Source, SourceReason string
+	Instance             gate.Instance
+	Details              instance.Details
 	// Running, Started, Ready and Live are derived (contract: health endpoints).
 	Running, Started, Ready, Live bool
 	// Restarts counts the instances after the first.

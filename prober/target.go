@@ -14,12 +14,10 @@
 package prober
 
 import (
-	"context"
+	"cmp"
 	"log/slog"
 	"reflect"
-	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -39,33 +37,22 @@ type target struct {
 	workers []*worker         // in the order of kinds
 	scrub   *strings.Replacer // takes secrets out of outputs; nil: there are none
 
-	mu    sync.Mutex
-	state gate.Target
-	flags flags // as the tally has them
-	life  life
-}
-
-// life is what is remembered of a target's instances; it survives a reload.
-type life struct {
-	current  string // ID of the instance that was seen last
-	restarts uint64
-	// startup is how long the current instance took until started; negative: unknown.
-	startup time.Duration
-
-	// declared counts the restarts that were declared of the source's instance of.
-	declared   int
-	of         string
-	declaredAt time.Time
+	mu      sync.Mutex
+	state   gate.Target
+	flags   flags // as the tally has them
+	held    bool  // as the source was told
+	life    life
+	retired bool // a reload has replaced or removed it: nothing changes any more
 }
 
 // newTarget returns c as a target whose workers do not run yet. What it keeps of
-// before, which may be nil and has ended, is said at Apply.
-func newTarget(m *Manager, c *config.Target, before *target) *target {
+// before, which may be nil and has retired, is said at Apply.
+func newTarget(m *Manager, c *config.Target, source instance.Source, before *target) *target {
 	t := &target{
 		m:      m,
 		cfg:    c,
 		log:    m.log.With("target", c.Name),
-		source: instance.Static{StartedAt: time.Now()},
+		source: source,
 		life:   life{startup: -1},
 	}
 	if secrets := c.Secrets(); len(secrets) > 0 {
@@ -103,20 +90,25 @@ func newTarget(m *Manager, c *config.Target, before *target) *target {
 		t.inherit(before, params, changed)
 	}
 	inst := t.instance()
-	t.life.current = inst.ID
+	logAll(t.meet(inst))
 	t.flags = t.derive(inst)
 	t.noteStarted(inst, time.Now())
+	t.tellHeld()
 	return t
 }
 
-// inherit takes over from the target's former configuration, whose workers have
-// ended.
+// inherit takes over from the target's former configuration, which has retired.
 func (t *target) inherit(before *target, params [gate.NumKinds]gate.Params, changed [gate.NumKinds]bool) {
-	if reflect.DeepEqual(before.cfg.Instance, t.cfg.Instance) {
+	before.mu.Lock() // its last turns may be on their way out
+	defer before.mu.Unlock()
+	t.life, t.state = before.life, before.state
+	switch was, is := before.cfg.Instance, t.cfg.Instance; {
+	case was.Source == is.Source && is.Source == config.SourceStatic:
 		t.source = before.source
+	case !reflect.DeepEqual(was, is):
+		t.life.move(before.instance())
 	}
-	t.life = before.life
-	t.state = before.state.Reconfigure(params, changed, t.instance())
+	t.state = t.state.Reconfigure(params, changed, t.instance())
 	sameSeries := slices.Equal(before.cfg.Labels, t.cfg.Labels)
 	if !sameSeries {
 		t.life.restarts = 0
@@ -166,83 +158,6 @@ func (t *target) worker(k gate.Kind) *worker {
 	return nil
 }
 
-// instance returns the instance there is now: the source's, unless somebody has
-// declared since that it was restarted. Called with mu held, as all below.
-func (t *target) instance() gate.Instance {
-	inst := t.source.Instance(t.cfg.Name)
-	if t.life.declared > 0 && t.life.of == inst.ID {
-		inst.ID += "/" + strconv.Itoa(t.life.declared)
-		inst.StartedAt = t.life.declaredAt
-	}
-	return inst
-}
-
-// derive returns the flags of an instance.
-func (t *target) derive(inst gate.Instance) flags {
-	return flags{started: t.state.Started(inst), ready: t.state.Ready(inst), live: t.state.Live(inst)}
-}
-
-// meet takes note of the instance that is seen now. It returns what is to be logged.
-func (t *target) meet(inst gate.Instance) (entries []entry) {
-	if inst.ID == "" || inst.ID == t.life.current {
-		return nil
-	}
-	if t.life.current != "" {
-		t.life.restarts++
-	}
-	t.life.current, t.life.startup = inst.ID, -1
-	for _, w := range t.workers {
-		w.streak, w.reason = 0, ""
-	}
-	return []entry{newEntry(t.log, slog.LevelInfo, "new instance", "instance_id", inst.ID, "restarts", t.life.restarts)}
-}
-
-// publish brings the flags and the tally up to date with the state. When the
-// instance has just started, the probes that waited for it take a turn at once.
-func (t *target) publish(inst gate.Instance, now time.Time) {
-	was, is := t.flags, t.derive(inst)
-	t.flags = is
-	t.noteStarted(inst, now)
-	if was == is {
-		return
-	}
-	t.m.tally.move(was, is)
-	if is.started && !was.started {
-		t.poke(gate.Readiness, gate.Liveness)
-	}
-}
-
-// noteStarted takes note of how long the instance took until started.
-func (t *target) noteStarted(inst gate.Instance, now time.Time) {
-	if t.flags.started && t.life.startup < 0 && !inst.StartedAt.IsZero() {
-		t.life.startup = max(0, now.Sub(inst.StartedAt))
-	}
-}
-
-func (t *target) poke(kinds ...gate.Kind) {
-	for _, w := range t.workers {
-		if slices.Contains(kinds, w.kind) {
-			w.poke()
-		}
-	}
-}
-
-// declare begins a new instance on top of what the source says. Called without mu.
-func (t *target) declare(now time.Time) {
-	t.mu.Lock()
-	if of := t.source.Instance(t.cfg.Name).ID; of != t.life.of {
-		t.life.of, t.life.declared = of, 0
-	}
-	t.life.declared++
-	t.life.declaredAt = now
-	inst := t.instance()
-	entries := t.meet(inst)
-	t.publish(inst, now)
-	t.poke(gate.Startup, gate.Readiness, gate.Liveness)
-	t.mu.Unlock()
-	logAll(entries)
-}
-
 // status returns a copy of all that is known. Called without mu.
 func (t *target) status(d Detail, now time.Time) TargetStatus {
 	t.mu.Lock()
@@ -251,7 +166,8 @@ func (t *target) status(d Detail, now time.Time) TargetStatus {
 	s := TargetStatus{
 		Name:            t.cfg.Name,
 		Labels:          slices.Clone(t.cfg.Labels),
-		Source:          t.cfg.Instance.Source,
+		Source:          cmp.Or(t.cfg.Instance.Source, config.SourceStatic),
+		SourceReason:    t.cfg.Instance.Why,
 		Instance:        inst,
 		Running:         inst.Phase == gate.Running,
 		Started:         t.flags.started,
@@ -263,6 +179,9 @@ func (t *target) status(d Detail, now time.Time) TargetStatus {
 	}
 	for i, w := range t.workers {
 		s.Probes[i] = w.status(d, inst, now)
+	}
+	if watcher, ok := t.source.(instance.Watcher); ok {
+		s.Details = watcher.Describe(t.cfg.Name)
 	}
 	return s
 }
@@ -277,27 +196,4 @@ func (t *target) overdue(now time.Time) (names []string) {
 		}
 	}
 	return names
-}
-
-// entry is a line for the log, written once no lock is held.
-type entry struct {
-	handler slog.Handler
-	record  slog.Record
-}
-
-// newEntry returns what log would write now.
-func newEntry(log *slog.Logger, level slog.Level, message string, args ...any) entry {
-	var caller [1]uintptr
-	runtime.Callers(2, caller[:])
-	e := entry{log.Handler(), slog.NewRecord(time.Now(), level, message, caller[0])}
-	e.record.Add(args...)
-	return e
-}
-
-func logAll(entries []entry) {
-	for _, e := range entries {
-		if ctx := context.Background(); e.handler.Enabled(ctx, e.record.Level) {
-			_ = e.handler.Handle(ctx, e.record) // there is nobody to tell
-		}
-	}
 }

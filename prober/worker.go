@@ -59,7 +59,8 @@ type worker struct {
 	// All below is guarded by target.mu.
 
 	timer   *time.Timer
-	stopped bool // no more turns: told to stop, or the gate said Quit
+	stopped bool // no more turns: told to stop
+	quit    bool // no more turns until a new instance: the gate said Quit
 	turning bool // the turn's goroutine has begun
 	poked   bool // the next turn to begin has been asked for
 	cancel  context.CancelFunc
@@ -102,13 +103,27 @@ func (w *worker) schedule(due, now time.Time) {
 // poke makes the worker take a turn now or, if it is in one, right after it. The
 // grid begins anew when that turn begins (kubelet rule 2.6.3). With target.mu held.
 func (w *worker) poke() {
-	if w.stopped || w.timer == nil {
+	if w.stopped || w.quit || w.timer == nil {
 		return
 	}
 	w.poked = true
 	if !w.turning && w.timer.Stop() {
 		w.readyAt = time.Now()
 		w.timer.Reset(0)
+	}
+}
+
+// revive makes a probe that has quit begin again, as fresh as a kubelet's new worker
+// (rule 2.4.2): there is a new instance after all. With target.mu held.
+func (w *worker) revive() {
+	if !w.quit || w.stopped {
+		return
+	}
+	w.quit, w.poked = false, true
+	w.target.state = w.target.state.Restore(w.kind)
+	if !w.turning {
+		now := time.Now()
+		w.schedule(now, now)
 	}
 }
 
@@ -165,12 +180,15 @@ func (w *worker) turn() {
 	switch verdict {
 	case gate.Wait:
 	case gate.Quit:
-		t.state = t.state.Remove(w.kind)
-		w.stopped = true
+		// What it said last can still be read; it does not count any more (rule 5.6).
+		last := t.state.Probe(w.kind)
+		t.state = t.state.Remove(w.kind).Adopt(w.kind, gate.Instance{ID: last.InstanceID}, last.Result)
+		w.quit = true
 	case gate.Attempt:
 		w.began = now
 	}
 	t.publish(inst, now)
+	first := w.attempts[Successful] == 0
 	t.mu.Unlock()
 	logAll(entries)
 	entries = nil
@@ -180,13 +198,17 @@ func (w *worker) turn() {
 		made = w.try(ctx)
 	}
 
-	t.mu.Lock()
 	ended := time.Now()
+	if l, ok := t.source.(looker); ok && verdict == gate.Attempt && (first || !made.Success) {
+		l.Look(ctx)
+	}
+
+	t.mu.Lock()
 	if verdict == gate.Attempt && ctx.Err() == nil {
 		entries = w.fold(made, now, ended)
 	}
 	w.turning, w.cancel, w.began = false, nil, time.Time{}
-	if !w.stopped {
+	if !w.stopped && !w.quit {
 		w.schedule(w.next(ended), ended)
 	}
 	t.mu.Unlock()
@@ -213,7 +235,7 @@ func (w *worker) overdue(now time.Time) bool {
 	switch {
 	case !w.began.IsZero(): // even if it has been told to stop
 		return now.Sub(w.began) > maxTries*w.probe.Timeout+limit
-	case w.stopped || w.timer == nil:
+	case w.stopped || w.quit || w.timer == nil:
 		return false
 	}
 	return now.Sub(w.readyAt) > limit

@@ -18,6 +18,7 @@ import (
 
 	"github.com/prober-exporter/prober_exporter/prober"
 	"github.com/prober-exporter/prober_exporter/prober/gate"
+	"github.com/prober-exporter/prober_exporter/prober/instance"
 )
 
 // Targets is the answer to GET /api/v1/targets.
@@ -36,9 +37,10 @@ type Error struct {
 type Target struct {
 	Name   string            `json:"name"`
 	Labels map[string]string `json:"labels"`
-	// Source is where instances come from.
-	Source   string   `json:"source"`
-	Instance Instance `json:"instance"`
+	// Source is where instances come from, SourceReason why, if the file left it open.
+	Source       string   `json:"source"`
+	SourceReason string   `json:"source_reason,omitempty"`
+	Instance     Instance `json:"instance"`
 	// Running, Started, Ready and Live are what the health endpoints and the metrics say.
 	Running bool `json:"running"`
 	Started bool `json:"started"`
@@ -61,6 +63,13 @@ type Instance struct {
 	// Final says that nothing comes after it, Deleting that it has been asked to go.
 	Final    bool `json:"final"`
 	Deleting bool `json:"deleting"`
+	// What else the source knows; left out where it does not. The exit code is that of
+	// the target's last end.
+	PID       int    `json:"pid,omitempty"`
+	ExitCode  *int   `json:"exit_code,omitempty"`
+	OOMKilled bool   `json:"oom_killed,omitempty"`
+	Paused    bool   `json:"paused,omitempty"`
+	Message   string `json:"message,omitempty"`
 }
 
 // Probe is one kind of probe of a target: its configuration and its state.
@@ -124,16 +133,17 @@ type Attempt struct {
 
 func newTarget(t *prober.TargetStatus) Target {
 	out := Target{
-		Name:     t.Name,
-		Labels:   make(map[string]string, len(t.Labels)),
-		Source:   t.Source,
-		Instance: newInstance(t.Instance),
-		Running:  t.Running,
-		Started:  t.Started,
-		Ready:    t.Ready,
-		Live:     t.Live,
-		Restarts: t.Restarts,
-		Probes:   make([]Probe, len(t.Probes)),
+		Name:         t.Name,
+		Labels:       make(map[string]string, len(t.Labels)),
+		Source:       t.Source,
+		SourceReason: t.SourceReason,
+		Instance:     newInstance(t.Instance, t.Details),
+		Running:      t.Running,
+		Started:      t.Started,
+		Ready:        t.Ready,
+		Live:         t.Live,
+		Restarts:     t.Restarts,
+		Probes:       make([]Probe, len(t.Probes)),
 	}
 	for _, l := range t.Labels {
 		out.Labels[l.Name] = l.Value
@@ -147,13 +157,18 @@ func newTarget(t *prober.TargetStatus) Target {
 	return out
 }
 
-func newInstance(i gate.Instance) Instance {
+func newInstance(i gate.Instance, d instance.Details) Instance {
 	return Instance{
 		ID:        i.ID,
 		Phase:     i.Phase.String(),
 		StartedAt: i.StartedAt.UTC(),
 		Final:     i.Final,
 		Deleting:  i.Deleting,
+		PID:       d.PID,
+		ExitCode:  d.ExitCode,
+		OOMKilled: d.OOMKilled,
+		Paused:    d.Paused,
+		Message:   d.Message,
 	}
 }
 

@@ -227,6 +227,23 @@ func (t Target) Live(inst Instance) bool {
 	return true
 }
 
+// Restore makes a probe that was removed exist again, as fresh as New's.
+func (t Target) Restore(k Kind) Target {
+	t.probes[k] = Probe{Exists: t.params[k].Configured}
+	return t
+}
+
+// Rename calls an instance by another name: it is the same life, seen by another
+// source.
+func (t Target) Rename(from, to string) Target {
+	for k := range t.probes {
+		if t.probes[k].InstanceID == from {
+			t.probes[k].InstanceID = to
+		}
+	}
+	return t
+}
+
 // Adopt makes the probe take over an instance that somebody else has judged: it
 // publishes r of it where it would begin with its initial value. Unknown stands for
 // no judgement; that is how a kubelet begins with a container that is older than

@@ -1,0 +1,306 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package instance
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/prober/gate"
+)
+
+const (
+	// urgentRefresh is how often sockets are read while a change is waited for.
+	urgentRefresh = 100 * time.Millisecond
+	// lookShare bounds what looks may cost: they come no closer than so many times as
+	// long as one takes.
+	lookShare = 10
+)
+
+// Listener infers instances from the listening sockets of the agent's own network
+// namespace, which all containers of a pod share: a process that was restarted has
+// new ones. It needs no privilege. One read serves all targets.
+type Listener struct {
+	log  *slog.Logger
+	wake chan struct{} // there is something new to wait for
+	asks chan chan struct{}
+
+	reading sync.Mutex // held while sockets are read; taken before mu
+	table   table
+	found   []socket // what the last read found
+	spare   []socket
+	byPort  map[uint16][]socket // found, by port
+	method  string              // how they were read
+	readAt  time.Time           // when the last read began
+	cost    time.Duration       // how long it took
+
+	mu      sync.Mutex
+	targets map[string]*listening
+	news    []string // targets with a change that has not been told yet
+	down    error    // why sockets cannot be read
+}
+
+// table is where listening sockets are read.
+type table interface {
+	// read appends all of them to into.
+	read(into []socket) ([]socket, error)
+	// how names the way they are read; the ids of two ways cannot be compared.
+	how() string
+	// close lets go of what it reads from; the next read takes it again.
+	close()
+}
+
+// NewListener returns a listener that watches nothing yet.
+func NewListener(log *slog.Logger) *Listener {
+	return &Listener{
+		log:     log,
+		wake:    make(chan struct{}, 1),
+		asks:    make(chan chan struct{}),
+		table:   new(sockets),
+		byPort:  map[uint16][]socket{},
+		targets: map[string]*listening{},
+	}
+}
+
+// Instance returns what the sockets of the target say.
+func (s *Listener) Instance(target string) gate.Instance {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := s.targets[target]; l != nil {
+		return l.instance
+	}
+	return gate.Instance{}
+}
+
+// Describe says what cannot be seen of an instance.
+func (s *Listener) Describe(target string) Details {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.targets[target]
+	switch {
+	case l == nil:
+	case s.down != nil:
+		return Details{Message: "listening sockets cannot be read: " + s.down.Error()}
+	case !l.seen:
+		return Details{Message: "no listening socket seen yet: as static"}
+	case l.without:
+		return Details{Message: "does not listen yet"}
+	}
+	return Details{}
+}
+
+// Up reports whether sockets can be read.
+func (s *Listener) Up() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.down == nil
+}
+
+// Watch begins with the sockets there are.
+func (s *Listener) Watch(t *config.Target) {
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	now := time.Now()
+	// Ten thousand targets of one configuration need one read, not as many.
+	if now.Sub(s.readAt) > lookShare*s.cost {
+		s.read(now)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.hurry()
+	if l := s.targets[t.Name]; l != nil {
+		l.configure(&t.Instance, s.byPort)
+		return
+	}
+	s.targets[t.Name] = begin(&t.Instance, s.byPort, now)
+}
+
+// Forget ends that.
+func (s *Listener) Forget(target string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.targets, target)
+}
+
+// Hold tells that a probe of the target waits for a new instance, or no more.
+func (s *Listener) Hold(target string, held bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := s.targets[target]; l != nil && l.held != held {
+		l.held = held
+		s.hurry()
+	}
+}
+
+// Begin makes the next instance of a target that has ended begin now, although it
+// does not listen yet. It reports whether it did.
+func (s *Listener) Begin(target string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.targets[target]
+	if l == nil || l.instance.Phase == gate.Running {
+		return false
+	}
+	l.beginWithout(time.Now())
+	return true
+}
+
+// hurry makes Run think anew about when to read next.
+func (s *Listener) hurry() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Look returns once sockets have been read that were there after the call, and all
+// changes that this brought are told. It returns early when ctx is done, and only
+// while Run runs.
+func (s *Listener) Look(ctx context.Context) {
+	done := make(chan struct{})
+	select {
+	case s.asks <- done:
+	case <-ctx.Done():
+		return
+	}
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}
+
+// Run reads the sockets: every refresh of the most demanding target, more often
+// while a change is waited for, and when asked.
+func (s *Listener) Run(ctx context.Context, changed func(target string)) error {
+	defer func() {
+		s.reading.Lock()
+		defer s.reading.Unlock()
+		s.table.close()
+	}()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var asked []chan struct{}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.wake:
+			s.tell(changed)
+			timer.Reset(time.Until(s.due(len(asked) > 0)))
+			continue
+		case done := <-s.asks:
+			asked = append(asked, done)
+			timer.Reset(time.Until(s.due(true)))
+			continue
+		case <-timer.C:
+		}
+		s.reading.Lock()
+		s.read(time.Now())
+		s.reading.Unlock()
+		s.tell(changed)
+		for _, done := range asked {
+			close(done)
+		}
+		asked = asked[:0]
+		timer.Reset(time.Until(s.due(false)))
+	}
+}
+
+// due returns when to read next; asked says that somebody waits for it.
+func (s *Listener) due(asked bool) time.Time {
+	s.reading.Lock()
+	at, cost := s.readAt, s.cost
+	s.reading.Unlock()
+	if asked {
+		return at.Add(lookShare * cost)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	wait := time.Hour // nothing to watch: until there is
+	for _, l := range s.targets {
+		wait = min(wait, l.refresh)
+		if l.urgent() {
+			wait = min(wait, urgentRefresh)
+		}
+	}
+	return at.Add(max(wait, lookShare*cost))
+}
+
+// tell calls changed for each target that has changed since.
+func (s *Listener) tell(changed func(target string)) {
+	s.mu.Lock()
+	news := s.news
+	s.news = nil
+	s.mu.Unlock()
+	for _, name := range news {
+		changed(name)
+	}
+}
+
+// read reads the sockets and takes note of what changed, with reading held.
+func (s *Listener) read(now time.Time) {
+	found, err := s.table.read(s.spare[:0])
+	s.readAt, s.cost = now, time.Since(now)
+
+	s.note(err)
+	if err != nil {
+		return // the last view stays
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	same := slices.Equal(found, s.found)
+	s.found, s.spare = found, s.found
+	if !same {
+		for port := range s.byPort {
+			delete(s.byPort, port)
+		}
+		for _, f := range found {
+			s.byPort[f.local.Port()] = append(s.byPort[f.local.Port()], f)
+		}
+	}
+	another := s.method != s.table.how()
+	s.method = s.table.how()
+	for name, l := range s.targets {
+		if same && l.instance.Phase == gate.Running {
+			continue // only the end of an instance has a consequence by time alone
+		}
+		was := *l
+		if another {
+			l.rebase(l.of(s.byPort))
+		} else {
+			l.look(l.of(s.byPort), now)
+		}
+		if was.instance != l.instance || was.seen != l.seen || was.without != l.without {
+			s.news = append(s.news, name)
+		}
+	}
+}
+
+// note takes note of whether sockets can be read, and logs a change.
+func (s *Listener) note(err error) {
+	s.mu.Lock()
+	was := s.down
+	s.down = err
+	s.mu.Unlock()
+	switch {
+	case err != nil && was == nil:
+		s.log.Warn("listening sockets cannot be read: restarts are not seen", "err", err)
+	case err == nil && was != nil:
+		s.log.Info("listening sockets can be read again")
+	}
+}

@@ -1,0 +1,253 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package instance
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/prober/gate"
+)
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// watch is a listener's configuration for port 80, with a hold of 5 s at most.
+var watch = config.Instance{
+	Source:    config.SourceListener,
+	Listeners: []config.Listener{{Host: "127.0.0.1", Port: 80}},
+	MaxHold:   5 * time.Second,
+	Refresh:   time.Second,
+}
+
+// there has sockets with these ids at a port.
+func there(port uint16, ids ...uint64) map[uint16][]socket {
+	found := make([]socket, len(ids))
+	for i, id := range ids {
+		found[i] = socket{id: id, local: netip.AddrPortFrom(netip.IPv4Unspecified(), port)}
+	}
+	return map[uint16][]socket{port: found}
+}
+
+// follow takes a look a second, at the sockets whose ids are the digits of each word;
+// - is none, and ! before it marks that a probe is held. It returns for each look the
+// number of the instance, with . if it does not run, ~ if it may not be held.
+func follow(script string) string {
+	var l *listening
+	ids := map[string]int{}
+	var out []string
+	for i, word := range strings.Fields(script) {
+		now := epoch.Add(time.Duration(i) * time.Second)
+		word, held := strings.CutPrefix(word, "!")
+		var set []uint64
+		for _, digit := range strings.Trim(word, "-") {
+			set = append(set, uint64(digit-'0'))
+		}
+		if l == nil {
+			l = begin(&watch, there(80, set...), now)
+		} else {
+			l.held = held
+			l.look(l.of(there(80, set...)), now)
+		}
+		if _, known := ids[l.instance.ID]; !known {
+			ids[l.instance.ID] = len(ids) + 1
+		}
+		said := strconv.Itoa(ids[l.instance.ID])
+		switch {
+		case l.instance.Phase != gate.Running:
+			said += "."
+		case l.instance.MaxHold == gate.Never:
+			said += "~"
+		}
+		out = append(out, said)
+	}
+	return strings.Join(out, " ")
+}
+
+// Each script reads: with these sockets, second by second, this instance is there.
+func TestListeningRules(t *testing.T) {
+	for _, tt := range []struct{ promise, sockets, want string }{
+		{"the same socket is the same instance", "1 1 1", "1 1 1"},
+		{"another socket is another instance", "1 2 3", "1 2 3"},
+		{"workers that share the port come and go: the same", "12 23 34 4", "1 1 1 1"},
+		{"all workers at once are a restart", "12 34", "1 2"},
+		{"what has no socket has ended, and the next socket is the next instance", "1 - - 2", "1 1. 1. 2"},
+		{"an id that comes back after the end is another life", "1 - 1", "1 1. 2"},
+		{"at the end of maxHold the next one runs without a socket", "1 - - - - - - -", "1 1. 1. 1. 1. 1. 2 2"},
+		{"that boot comes to its end: the same instance", "1 - - - - - - 2 2", "1 1. 1. 1. 1. 1. 2 2 2"},
+		{"a boot that was given up for dead: the one that listens is another", "1 - - - - - - !- !2 2", "1 1. 1. 1. 1. 1. 2 2 3 3"},
+		{"without a socket it does not end a second time", "1 - - - - - - - - - - - - -", "1 1. 1. 1. 1. 1. 2 2 2 2 2 2 2 2"},
+		{"never seen is as static", "- - - - - - - -", "1~ 1~ 1~ 1~ 1~ 1~ 1~ 1~"},
+		{"seen for the first time after the agent: the same instance, now with a bound", "- - 1 1", "1~ 1~ 1 1"},
+		{"and then it ends like any other", "- 1 - 2", "1~ 1 1. 2"},
+		{"held or not, the end is seen", "1 !1 !- !- 2", "1 1 1. 1. 2"},
+		{"held, the same socket stays the same instance", "1 !1 !1 !1 !1 !1 !1 !1", "1 1 1 1 1 1 1 1"},
+	} {
+		if got := follow(tt.sockets); got != tt.want {
+			t.Errorf("%s: %q gives %q, want %q", tt.promise, tt.sockets, got, tt.want)
+		}
+	}
+}
+
+// An instance that was there before the agent has no start, so that its delays are
+// behind it; every later one starts when it is first seen.
+func TestListeningStart(t *testing.T) {
+	l := begin(&watch, there(80, 1), epoch)
+	if !l.instance.StartedAt.IsZero() || l.instance.ID != "socket-1" || l.instance.MaxHold != 5*time.Second {
+		t.Errorf("the first: %+v", l.instance)
+	}
+	later := epoch.Add(time.Minute)
+	l.look([]uint64{0xabc}, later)
+	if l.instance.StartedAt != later || l.instance.ID != "socket-abc" {
+		t.Errorf("the second: %+v", l.instance)
+	}
+	l = begin(&watch, nil, epoch)
+	if l.instance.StartedAt != epoch || l.instance.ID != "since-20260101T000000.000Z" {
+		t.Errorf("unseen: %+v", l.instance)
+	}
+	l.look([]uint64{1}, later)
+	if l.instance.StartedAt != epoch {
+		t.Errorf("seen at last: %+v", l.instance)
+	}
+}
+
+// Another configuration keeps the instance, whatever sockets it looks at; from then
+// on the new ones count.
+func TestListeningConfigure(t *testing.T) {
+	moved := watch
+	moved.Listeners = []config.Listener{{Host: "127.0.0.1", Port: 81}}
+	moved.MaxHold = 7 * time.Second
+
+	l := begin(&watch, there(80, 1), epoch)
+	l.configure(&moved, there(81, 2))
+	if l.instance.ID != "socket-1" || l.instance.MaxHold != 7*time.Second {
+		t.Errorf("moved: %+v", l.instance)
+	}
+	l.look(l.of(there(81, 2)), epoch)
+	if l.instance.ID != "socket-1" {
+		t.Errorf("the socket of the new port makes it another instance: %+v", l.instance)
+	}
+	l.look(l.of(there(81, 3)), epoch)
+	if l.instance.ID != "socket-3" {
+		t.Errorf("a restart after the change is not seen: %+v", l.instance)
+	}
+
+	l.configure(&watch, nil)
+	if l.instance.ID != "socket-3" || l.instance.Phase != gate.Running || l.instance.MaxHold != gate.Never {
+		t.Errorf("moved to where nobody listens: %+v, want the same, as static", l.instance)
+	}
+
+	l = begin(&watch, there(80, 1), epoch)
+	l.look(nil, epoch)
+	l.configure(&moved, there(81, 2))
+	if l.instance.Phase != gate.Terminated {
+		t.Errorf("a reload began an instance: %+v", l.instance)
+	}
+	l.look(l.of(there(81, 2)), epoch)
+	if l.instance.ID != "socket-2" || l.instance.Phase != gate.Running {
+		t.Errorf("after a reload while it had ended: %+v", l.instance)
+	}
+
+	l = begin(&watch, nil, epoch)
+	longer := watch
+	longer.MaxHold = time.Hour
+	l.configure(&longer, nil)
+	if l.instance.MaxHold != gate.Never {
+		t.Errorf("never seen, after a reload: max hold %v, want never", l.instance.MaxHold)
+	}
+}
+
+// A socket counts for a host if a connection to the host may end at it.
+func TestServes(t *testing.T) {
+	for _, tt := range []struct {
+		bound, host string
+		want        bool
+	}{
+		{"0.0.0.0", "127.0.0.1", true},
+		{"::", "127.0.0.1", true},
+		{"::ffff:127.0.0.1", "127.0.0.1", true},
+		{"127.0.0.1", "127.0.0.1", true},
+		{"127.0.0.2", "127.0.0.1", false},
+		{"192.0.2.1", "127.0.0.1", false},
+		{"192.0.2.1", "::ffff:192.0.2.1", true},
+		{"::1", "127.0.0.1", false},
+		{"::1", "localhost", true},
+		{"127.0.0.1", "LOCALHOST.", true},
+		{"127.0.0.1", "app.localhost", true},
+		{"192.0.2.1", "localhost", false},
+		{"127.0.0.1", "0.0.0.0", true},
+		{"192.0.2.1", "0.0.0.0", false},
+		{"fe80::1%eth0", "fe80::1%eth0", true},
+		{"192.0.2.1", "app.example", true},
+	} {
+		if got := serves(netip.MustParseAddr(tt.bound), tt.host); got != tt.want {
+			t.Errorf("bound to %s, host %s: %t, want %t", tt.bound, tt.host, got, tt.want)
+		}
+	}
+}
+
+// Whatever sockets come and go, an instance begins with its socket, or after the end
+// of another; it never runs while it is held for longer than the source allows; and
+// its id is never empty.
+func FuzzListening(f *testing.F) {
+	f.Add([]byte{1, 2, 0, 0, 0, 3, 129, 128})
+	f.Fuzz(func(t *testing.T, looks []byte) {
+		l := begin(&watch, nil, epoch)
+		for i, b := range looks {
+			var set []uint64
+			for id := range 6 {
+				if b>>id&1 == 1 {
+					set = append(set, uint64(id))
+				}
+			}
+			was := l.instance
+			l.held = b>>7 == 1
+			now := epoch.Add(time.Duration(i) * time.Second)
+			l.look(set, now)
+			is := l.instance
+			switch {
+			case is.ID == "":
+				t.Fatalf("look %d: no id: %+v", i, is)
+			case is.ID != was.ID && is.StartedAt != now, is.ID == was.ID && was.Phase == gate.Running && is.StartedAt != was.StartedAt:
+				t.Fatalf("look %d: the start is wrong: %+v after %+v", i, is, was)
+			case len(set) > 0 && is.Phase != gate.Running:
+				t.Fatalf("look %d: listens and does not run: %+v", i, is)
+			case is.MaxHold != gate.Never && is.MaxHold != watch.MaxHold:
+				t.Fatalf("look %d: max hold %v", i, is.MaxHold)
+			}
+		}
+	})
+}
+
+// A look at one target among 1,000 ports.
+func BenchmarkListeningLook(b *testing.B) {
+	all := map[uint16][]socket{}
+	for port := range uint16(1000) {
+		for p, s := range there(port, uint64(port)) {
+			all[p] = s
+		}
+	}
+	l := begin(&watch, all, epoch)
+	b.ReportAllocs()
+	for b.Loop() {
+		l.look(l.of(all), epoch)
+	}
+	if l.instance.ID != fmt.Sprintf("socket-%x", 80) {
+		b.Fatal(l.instance)
+	}
+}

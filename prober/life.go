@@ -1,0 +1,249 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package prober
+
+import (
+	"log/slog"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/prober/gate"
+	"github.com/prober-exporter/prober_exporter/prober/instance"
+)
+
+// life is what is remembered of a target's instances; it survives a reload.
+type life struct {
+	current  gate.Instance // what was seen last of the instance that was seen last
+	restarts uint64
+	// startup is how long the current instance took until started; negative: unknown.
+	startup time.Duration
+
+	// declared counts the restarts that were declared of the source's instance of.
+	declared   int
+	of         string
+	declaredAt time.Time
+
+	// former is the instance of a source that a reload has replaced. It stands in until
+	// the new source has seen the target, and is then taken for the same.
+	former gate.Instance
+}
+
+// move goes on under another source.
+func (l *life) move(former gate.Instance) {
+	l.former = former
+	l.declared, l.of = 0, ""
+}
+
+// instance returns the instance there is now: the source's, unless somebody has
+// declared since that it was restarted. Called with mu held, as all below but what
+// says otherwise.
+func (t *target) instance() gate.Instance {
+	inst := t.source.Instance(t.cfg.Name)
+	if former := t.life.former; former.ID != "" {
+		if inst.ID == "" && !inst.Final {
+			return former
+		}
+		t.life.former = gate.Instance{}
+		if former.Phase == gate.Running && inst.Phase == gate.Running {
+			t.state = t.state.Rename(former.ID, inst.ID)
+			t.life.current.ID = inst.ID
+		}
+	}
+	if t.life.declared > 0 && inst.ID != "" && t.life.of == inst.ID {
+		inst.ID += "/" + strconv.Itoa(t.life.declared)
+		inst.StartedAt = t.life.declaredAt
+	}
+	return inst
+}
+
+// derive returns the flags of an instance.
+func (t *target) derive(inst gate.Instance) flags {
+	return flags{started: t.state.Started(inst), ready: t.state.Ready(inst), live: t.state.Live(inst)}
+}
+
+// meet takes note of the instance that is seen now. It returns what is to be logged.
+func (t *target) meet(inst gate.Instance) (entries []entry) {
+	was := t.life.current
+	if inst == was || inst.ID == "" {
+		return nil
+	}
+	t.life.current = inst
+	note := func(message string, args ...any) {
+		entries = append(entries, newEntry(t.log, slog.LevelInfo, message, append([]any{"instance_id", inst.ID}, args...)...))
+	}
+	switch {
+	case inst.ID != was.ID:
+		t.life.startup = -1
+		for _, w := range t.workers {
+			w.streak, w.reason = 0, ""
+			if !inst.Deleting {
+				w.revive()
+			}
+		}
+		if was.ID == "" {
+			return nil // the first one is no news
+		}
+		t.life.restarts++
+		note("new instance", "phase", inst.Phase.String(), "restarts", t.life.restarts)
+	case inst.Phase != was.Phase && inst.Phase == gate.Running:
+		note("instance runs")
+	case inst.Phase != was.Phase:
+		note("instance does not run", append([]any{"phase", inst.Phase.String()}, t.details()...)...)
+	}
+	return entries
+}
+
+// details returns what the log says of an instance beyond its phase.
+func (t *target) details() (args []any) {
+	watcher, ok := t.source.(instance.Watcher)
+	if !ok {
+		return nil
+	}
+	d := watcher.Describe(t.cfg.Name)
+	if d.ExitCode != nil {
+		args = append(args, "exit_code", *d.ExitCode)
+	}
+	if d.OOMKilled {
+		args = append(args, "oom_killed", true)
+	}
+	if d.Paused {
+		args = append(args, "paused", true)
+	}
+	if d.Message != "" {
+		args = append(args, "message", d.Message)
+	}
+	return args
+}
+
+// settle makes the probes say at once what they would say at their next turn of an
+// instance that does not run (kubelet rule 4.8).
+func (t *target) settle(inst gate.Instance, now time.Time) {
+	if inst.ID == "" || inst.Phase == gate.PhaseUnknown || inst.Phase == gate.Running {
+		return
+	}
+	for _, w := range t.workers {
+		if !w.stopped && !w.quit {
+			// What else it comes to, an end above all, is for the turn.
+			t.state, _ = t.state.Next(w.kind, inst, false, now)
+		}
+	}
+}
+
+// publish brings the flags and the tally up to date with the state. When the
+// instance has just started, the probes that waited for it take a turn at once.
+func (t *target) publish(inst gate.Instance, now time.Time) {
+	t.tellHeld()
+	was, is := t.flags, t.derive(inst)
+	t.flags = is
+	t.noteStarted(inst, now)
+	if was == is {
+		return
+	}
+	t.m.tally.move(was, is)
+	if is.started && !was.started {
+		t.poke(gate.Readiness, gate.Liveness)
+	}
+}
+
+// tellHeld tells the source when a probe begins or ends to wait for a new instance.
+func (t *target) tellHeld() {
+	h, ok := t.source.(holder)
+	if !ok {
+		return
+	}
+	held := false
+	for _, w := range t.workers {
+		p := t.state.Probe(w.kind)
+		held = held || p.Held && p.Result == gate.Failure && p.InstanceID == t.life.current.ID
+	}
+	if held != t.held {
+		t.held = held
+		h.Hold(t.cfg.Name, held)
+	}
+}
+
+// noteStarted takes note of how long the instance took until started.
+func (t *target) noteStarted(inst gate.Instance, now time.Time) {
+	if t.flags.started && t.life.startup < 0 && !inst.StartedAt.IsZero() {
+		t.life.startup = max(0, now.Sub(inst.StartedAt))
+	}
+}
+
+func (t *target) poke(kinds ...gate.Kind) {
+	for _, w := range t.workers {
+		if slices.Contains(kinds, w.kind) {
+			w.poke()
+		}
+	}
+}
+
+// observe takes note at once of what the source has just seen. Called without mu.
+func (t *target) observe(now time.Time) {
+	t.mu.Lock()
+	var entries []entry
+	if inst := t.instance(); !t.retired && inst != t.life.current {
+		entries = t.meet(inst)
+		t.settle(inst, now)
+		t.publish(inst, now)
+		t.poke(gate.Startup, gate.Readiness, gate.Liveness)
+	}
+	t.mu.Unlock()
+	logAll(entries)
+}
+
+// declare begins a new instance on top of what the source says. It reports whether
+// it did: a target that has retired has none. Called without mu.
+func (t *target) declare(now time.Time) bool {
+	if b, ok := t.source.(beginner); ok && b.Begin(t.cfg.Name) {
+		t.observe(now)
+		return true
+	}
+	t.mu.Lock()
+	if t.retired {
+		t.mu.Unlock()
+		return false
+	}
+	if of := t.source.Instance(t.cfg.Name).ID; of != t.life.of {
+		t.life.of, t.life.declared = of, 0
+	}
+	t.life.declared++
+	t.life.declaredAt = now
+	inst := t.instance()
+	entries := t.meet(inst)
+	t.settle(inst, now)
+	t.publish(inst, now)
+	t.poke(gate.Startup, gate.Readiness, gate.Liveness)
+	t.mu.Unlock()
+	logAll(entries)
+	return true
+}
+
+// retire tells the workers to stop, without waiting for them. From now on nothing
+// about the target changes. Called without mu.
+func (t *target) retire() {
+	t.mu.Lock()
+	t.retired = true
+	t.mu.Unlock()
+	for _, w := range t.workers {
+		w.stop()
+	}
+}
+
+// turning reports whether a turn of the target is under way. Called without mu.
+func (t *target) turning() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.ContainsFunc(t.workers, func(w *worker) bool { return w.turning })
+}

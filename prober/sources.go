@@ -1,0 +1,152 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package prober
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/prober/instance"
+)
+
+// What some sources can do beside what all do.
+type (
+	// A looker takes a fresh look before Look returns. A worker asks for it after an
+	// attempt that did not succeed, so that an end is seen before its consequences count;
+	// and until its first success, which proves that there is something to see.
+	looker interface{ Look(ctx context.Context) }
+	// A holder watches more closely while a probe waits for a new instance.
+	holder interface {
+		Hold(target string, held bool)
+	}
+	// A beginner can be told that what has ended runs again.
+	beginner interface{ Begin(target string) bool }
+)
+
+// newWatcher returns the source that c asks for; nil: one that need not look.
+func newWatcher(c *config.Instance, log *slog.Logger) instance.Watcher {
+	switch log = log.With("source", c.Source); c.Source {
+	case config.SourceListener:
+		return instance.NewListener(log)
+	}
+	return nil
+}
+
+// sourceKey tells sources apart: all targets of one key share one.
+type sourceKey struct{ source, socket string }
+
+func keyOf(c *config.Instance) sourceKey { return sourceKey{c.Source, c.Socket} }
+
+// sources are the watchers in use, from the first target of each to the last. Its
+// methods are called one at a time; up and Watcher may be called meanwhile.
+type sources struct {
+	log     *slog.Logger
+	make    func(*config.Instance, *slog.Logger) instance.Watcher
+	changed func(target string)
+
+	mu      sync.Mutex
+	running map[sourceKey]*watching
+}
+
+// watching is a watcher that runs.
+type watching struct {
+	instance.Watcher
+	targets map[string]bool // guarded by the caller of sources
+	cancel  context.CancelFunc
+	done    sync.WaitGroup
+}
+
+// acquire returns the source of a target, which watches it from now on.
+func (s *sources) acquire(c *config.Target) instance.Source {
+	key := keyOf(&c.Instance)
+	s.mu.Lock()
+	w := s.running[key]
+	s.mu.Unlock()
+	if w == nil {
+		watcher := s.make(&c.Instance, s.log)
+		if watcher == nil {
+			return instance.Static{StartedAt: time.Now()}
+		}
+		w = &watching{Watcher: watcher, targets: map[string]bool{}}
+		s.start(key, w)
+	}
+	w.targets[c.Name] = true
+	w.Watch(c)
+	return w.Watcher
+}
+
+func (s *sources) start(key sourceKey, w *watching) {
+	var ctx context.Context
+	ctx, w.cancel = context.WithCancel(context.Background())
+	w.done.Go(func() {
+		if err := w.Run(ctx, s.changed); err != nil {
+			s.log.Error("an instance source has ended: restarts are not seen any more", "source", key.source, "err", err)
+		}
+	})
+	s.mu.Lock()
+	s.running[key] = w
+	s.mu.Unlock()
+}
+
+// release ends the watch of a target by the source that c asks for. A source that
+// has no more targets ends, and has ended when it returns.
+func (s *sources) release(c *config.Target) {
+	key := keyOf(&c.Instance)
+	s.mu.Lock()
+	w := s.running[key]
+	s.mu.Unlock()
+	if w == nil {
+		return
+	}
+	w.Forget(c.Name)
+	if delete(w.targets, c.Name); len(w.targets) > 0 {
+		return
+	}
+	s.mu.Lock()
+	delete(s.running, key)
+	s.mu.Unlock()
+	w.cancel()
+	w.done.Wait()
+}
+
+// close ends all and waits for them.
+func (s *sources) close() {
+	s.mu.Lock()
+	all := slices.Collect(maps.Values(s.running))
+	s.mu.Unlock()
+	for _, w := range all {
+		w.cancel()
+	}
+	for _, w := range all {
+		w.done.Wait()
+	}
+}
+
+// up says of each source in use, static ones aside, whether it sees what it is asked
+// to watch.
+func (s *sources) up() map[string]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	up := make(map[string]bool, len(s.running)+1)
+	for key, w := range s.running {
+		known, others := up[key.source]
+		up[key.source] = w.Up() && (known || !others)
+	}
+	return up
+}

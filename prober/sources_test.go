@@ -1,0 +1,494 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package prober
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/prober/action"
+	"github.com/prober-exporter/prober_exporter/prober/gate"
+	"github.com/prober-exporter/prober_exporter/prober/instance"
+)
+
+// view is a source that a test plays: it sees what it is told.
+type view struct {
+	mu      sync.Mutex
+	seen    map[string]gate.Instance
+	details instance.Details
+	watched string // a word for each Watch (+name) and Forget (-name)
+	held    string // a word for each Hold: name, or !name when it ends
+	down    bool
+	runs    int
+	look    func() // what happens when a worker asks for a look
+	changed func(string)
+}
+
+func (v *view) Instance(name string) gate.Instance {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.seen[name]
+}
+
+func (v *view) note(to *string, word string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	*to += word + " "
+}
+
+func (v *view) Watch(t *config.Target)           { v.note(&v.watched, "+"+t.Name) }
+func (v *view) Forget(name string)               { v.note(&v.watched, "-"+name) }
+func (v *view) Hold(name string, held bool)      { v.note(&v.held, map[bool]string{false: "!"}[held]+name) }
+func (v *view) Describe(string) instance.Details { return v.details }
+
+func (v *view) Up() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return !v.down
+}
+
+func (v *view) Run(ctx context.Context, changed func(string)) error {
+	v.mu.Lock()
+	v.runs++
+	v.changed = changed
+	v.mu.Unlock()
+	<-ctx.Done()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.runs--
+	return nil
+}
+
+func (v *view) Look(context.Context) {
+	v.mu.Lock()
+	look := v.look
+	v.mu.Unlock()
+	if look != nil {
+		look()
+	}
+}
+
+// sees makes this the instance of app.
+func (v *view) sees(i gate.Instance) {
+	v.mu.Lock()
+	v.seen["app"] = i
+	changed := v.changed
+	v.mu.Unlock()
+	changed("app")
+}
+
+// runs is an instance that started now.
+func runs(id string) gate.Instance {
+	return gate.Instance{ID: id, Phase: gate.Running, StartedAt: time.Now()}
+}
+
+// watched is an app whose instances come from a source of that name, three probes
+// with a period of one second.
+func watched(source string) config.Target {
+	t := app("app", every(time.Second), every(time.Second), every(time.Second))
+	t.Instance = config.Instance{Source: source}
+	return t
+}
+
+// inView runs f in a bubble, in a world with an app that a view is the source of.
+func inView(t *testing.T, f func(w *world, v *view)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		v := &view{seen: map[string]gate.Instance{}}
+		w.m.sources.make = func(c *config.Instance, _ *slog.Logger) instance.Watcher {
+			if c.Source == "view" {
+				return v
+			}
+			return nil
+		}
+		w.apply(watched("view"))
+		f(w, v)
+	})
+}
+
+// results are what the probes say, by the first letter: startup, readiness, liveness.
+func (w *world) results() string {
+	w.t.Helper()
+	var s string
+	for _, k := range gate.Kinds() {
+		s += w.probe("app", k).Result.String()[:1]
+	}
+	return s
+}
+
+// Until the source sees the target the gate waits (4.3): no attempt, not ready, live.
+// At the first sight the probes take their turn at once, and it is no restart.
+func TestSourceFirstSight(t *testing.T) {
+	inView(t, func(w *world, v *view) {
+		w.sleepUntil(5500 * ms)
+		w.is("app", "srL")
+		if got := len(w.at("app/startup")); got != 0 || !w.probe("app", gate.Startup).Gated {
+			t.Errorf("%d attempts on a target that nobody sees, gated %t", got, w.probe("app", gate.Startup).Gated)
+		}
+		v.sees(runs("a"))
+		synctest.Wait()
+		w.is("app", "SRL")
+		equal(t, "startup", w.at("app/startup"), 5500*ms)
+		equal(t, "readiness", w.at("app/readiness"), 5500*ms)
+		if s, _ := w.m.Target("app", Brief); s.Restarts != 0 || s.Instance.ID != "a" || !s.Running || s.Source != "view" {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// The end of an instance makes every result Failure at once (4.8), even while attempts
+// are under way; nobody is killed for it; and the attempts do not bring it back.
+func TestSourceEnd(t *testing.T) {
+	inView(t, func(w *world, v *view) {
+		v.sees(runs("a"))
+		w.sleepUntil(1500 * ms)
+		for _, k := range []string{"app/readiness", "app/liveness"} {
+			w.takes(k, 800*ms, good)
+		}
+		w.sleepUntil(2100 * ms)
+		if w.is("app", "SRL"); w.results() != "SSS" {
+			t.Errorf("results %s, want SSS", w.results())
+		}
+		ended := v.Instance("app")
+		ended.Phase = gate.Terminated
+		v.details = instance.Details{ExitCode: new(137), OOMKilled: true, Message: "m"}
+		v.sees(ended)
+		if w.is("app", "srL"); w.results() != "SFF" {
+			t.Errorf("at once after the end: results %s, want SFF (a startup that succeeded is on hold, 4.21)", w.results())
+		}
+		w.sleepUntil(10 * time.Second)
+		if w.is("app", "srL"); w.results() != "SFF" || len(w.at("app/liveness")) > 4 {
+			t.Errorf("8 s after: results %s, attempts at %v", w.results(), w.at("app/liveness"))
+		}
+		for _, want := range []string{"instance does not run", "exit_code=137", "oom_killed=true", "phase=terminated", "message=m"} {
+			if !strings.Contains(w.logged(), want) {
+				t.Errorf("the log has no %q", want)
+			}
+		}
+		v.sees(runs("b"))
+		if s, _ := w.m.Target("app", Brief); s.Restarts != 1 {
+			t.Errorf("%d restarts, want 1", s.Restarts)
+		}
+		if w.results() != "UFS" {
+			t.Errorf("results of the new instance: %s, want UFS", w.results())
+		}
+		synctest.Wait()
+		w.sleepUntil(11 * time.Second)
+		w.is("app", "SRL")
+	})
+}
+
+// A failure that the end of the instance explains does not count: the source is asked
+// before, so that with failureThreshold 1 a crash never holds what comes after.
+func TestSourceIsAskedBeforeAFailureCounts(t *testing.T) {
+	inView(t, func(w *world, v *view) {
+		v.sees(runs("a"))
+		w.sleepUntil(1500 * ms)
+		v.mu.Lock()
+		v.look = func() {
+			ended := v.Instance("app")
+			ended.Phase = gate.Waiting
+			v.sees(ended)
+		}
+		v.mu.Unlock()
+		w.says("app/liveness", bad)
+		for at := 1600 * ms; at < 8*time.Second; at += 100 * ms {
+			w.sleepUntil(at)
+			if s, _ := w.m.Target("app", Brief); !s.Live {
+				t.Fatalf("%v: not live", at)
+			}
+		}
+		p := w.probe("app", gate.Liveness)
+		if p.Run != 2 || p.Last != gate.Success || p.Failed != 1 || p.Held {
+			t.Errorf("run %d of %v, %d failed, held %t: the failure was counted by the gate", p.Run, p.Last, p.Failed, p.Held)
+		}
+	})
+}
+
+// What has ended for good is not probed any more (4.8), and says what it said last; if
+// it comes back after all, its probes begin as fresh as new ones.
+func TestSourceFinalAndBack(t *testing.T) {
+	inView(t, func(w *world, v *view) {
+		v.sees(runs("a"))
+		w.says("app/liveness", bad)
+		w.sleepUntil(2500 * ms)
+		ended := v.Instance("app")
+		ended.Phase, ended.Final = gate.Terminated, true
+		v.sees(ended)
+		w.sleepUntil(3 * time.Second)
+		before := len(w.at("app/readiness"))
+		w.sleepUntil(60 * time.Second)
+		w.is("app", "srL")
+		if p := w.probe("app", gate.Readiness); p.Result != gate.Failure || !p.NextTurn.IsZero() || p.Gated {
+			t.Errorf("after the end: %+v", p)
+		}
+		if got := len(w.at("app/readiness")); got != before || len(w.m.Overdue()) != 0 {
+			t.Errorf("%d attempts after the end, overdue %v", got-before, w.m.Overdue())
+		}
+		w.m.Probe("app")
+		w.sleepUntil(61 * time.Second)
+		if got := len(w.at("app/readiness")); got != before {
+			t.Errorf("%d attempts after a manual trigger", got-before)
+		}
+		v.sees(runs("b"))
+		synctest.Wait()
+		w.is("app", "SRL")
+		if p := w.probe("app", gate.Liveness); p.Run != 1 {
+			t.Errorf("the run of the new liveness probe is %d, want 1: it is a new worker", p.Run)
+		}
+		w.sleepUntil(63500 * ms)
+		w.is("app", "SRl")
+	})
+}
+
+// A target that is being deleted is not killed, nor is it said to have failed; its
+// readiness goes on being probed (4.9).
+func TestSourceDeleting(t *testing.T) {
+	inView(t, func(w *world, v *view) {
+		v.sees(runs("a"))
+		w.says("app/liveness", bad)
+		w.sleepUntil(1500 * ms)
+		deleting := v.Instance("app")
+		deleting.Deleting = true
+		v.sees(deleting)
+		synctest.Wait()
+		attempts := len(w.at("app/liveness"))
+		w.sleepUntil(10 * time.Second)
+		w.is("app", "SRL")
+		if got := len(w.at("app/liveness")); got != attempts || w.results() != "SSS" {
+			t.Errorf("%d more attempts at liveness, results %s", got-attempts, w.results())
+		}
+		w.says("app/readiness", bad)
+		w.sleepUntil(14 * time.Second)
+		w.is("app", "SrL")
+	})
+}
+
+// A frozen instance is neither probed nor judged, and goes on as it was (4.26).
+func TestSourcePaused(t *testing.T) {
+	inView(t, func(w *world, v *view) {
+		v.sees(runs("a"))
+		w.sleepUntil(2500 * ms)
+		w.takes("app/liveness", 900*ms, bad)
+		w.sleepUntil(3500 * ms)
+		paused := v.Instance("app")
+		paused.Phase = gate.PhaseUnknown
+		v.sees(paused)
+		synctest.Wait()
+		w.is("app", "srL")
+		attempts := len(w.at("app/readiness"))
+		w.sleepUntil(60 * time.Second)
+		w.is("app", "srL")
+		if got := len(w.at("app/readiness")); got != attempts || w.results() != "SSS" || w.probe("app", gate.Liveness).Run != 3 {
+			t.Errorf("%d more attempts, results %s, run %d", got-attempts, w.results(), w.probe("app", gate.Liveness).Run)
+		}
+		w.says("app/liveness", good)
+		paused.Phase = gate.Running
+		v.sees(paused)
+		w.is("app", "SRL")
+		if s, _ := w.m.Target("app", Brief); s.Restarts != 0 {
+			t.Errorf("%d restarts", s.Restarts)
+		}
+	})
+}
+
+// The source is told when a probe begins to wait for a new instance, and when it ends.
+func TestSourceIsToldOfHolds(t *testing.T) {
+	inView(t, func(w *world, v *view) {
+		v.sees(runs("a"))
+		w.says("app/liveness", bad)
+		w.sleepUntil(10 * time.Second)
+		if v.held != "app " {
+			t.Errorf("held: %q, want app", v.held)
+		}
+		w.apply(labelled(watched("view"), "x"))
+		v.sees(runs("b"))
+		w.sleepUntil(11 * time.Second)
+		if v.held != "app app !app " {
+			t.Errorf("held: %q; after a reload and a new instance: app app !app", v.held)
+		}
+	})
+}
+
+// A reload that changes the source keeps the instance and all that is said of it, also
+// while the new source has not seen it yet; the next one that it sees is a restart.
+func TestReloadOfTheSource(t *testing.T) {
+	inView(t, func(w *world, v *view) {
+		w.apply(watched(config.SourceStatic))
+		w.sleepUntil(2500 * ms)
+		w.is("app", "SRL")
+		w.apply(watched("view"))
+		for at := 2600 * ms; at < 5*time.Second; at += 100 * ms {
+			w.sleepUntil(at)
+			w.is("app", "SRL")
+		}
+		v.sees(runs("a"))
+		w.is("app", "SRL")
+		if s, _ := w.m.Target("app", Brief); s.Restarts != 0 || s.Instance.ID != "a" {
+			t.Errorf("%+v", s)
+		}
+		v.sees(runs("b"))
+		w.is("app", "srL")
+		if s, _ := w.m.Target("app", Brief); s.Restarts != 1 {
+			t.Errorf("%d restarts, want 1", s.Restarts)
+		}
+	})
+}
+
+// A source runs from its first target to its last; it is told of each, and has ended
+// when Apply, or Close, returns.
+func TestSourcesComeAndGo(t *testing.T) {
+	inView(t, func(w *world, v *view) {
+		second := watched("view")
+		second.Name = "second"
+		w.apply(watched("view"), second)
+		if up := w.m.Status(Brief).SourceUp; fmt.Sprint(up) != "map[view:true]" || v.runs != 1 {
+			t.Errorf("up %v, %d runs", up, v.runs)
+		}
+		w.apply(labelled(watched("view"), "x"), second)
+		v.mu.Lock()
+		v.down = true
+		v.mu.Unlock()
+		w.apply(second, app("static", nil, every(time.Second), nil))
+		if up := w.m.Status(Brief).SourceUp; fmt.Sprint(up) != "map[static:true view:false]" {
+			t.Errorf("up %v", up)
+		}
+		w.apply(app("second", nil, every(time.Second), nil))
+		if want := "+app +second +app -app -second "; v.watched != want || v.runs != 0 {
+			t.Errorf("told %q, %d runs; want %q, 0", v.watched, v.runs, want)
+		}
+		w.apply(watched("view"))
+		if v.runs != 1 {
+			t.Errorf("%d runs, want 1", v.runs)
+		}
+		w.m.Close()
+		if v.runs != 0 {
+			t.Errorf("%d runs after Close", v.runs)
+		}
+	})
+}
+
+// A restart that is declared counts on top of what the source sees, and not twice.
+func TestDeclareOnTopOfASource(t *testing.T) {
+	inView(t, func(w *world, v *view) {
+		w.m.NewInstance("app")
+		if s, _ := w.m.Target("app", Brief); s.Restarts != 0 || s.Instance.ID != "" {
+			t.Errorf("declared of what nobody has seen: %+v", s)
+		}
+		v.sees(runs("a"))
+		w.sleepUntil(time.Second)
+		w.m.NewInstance("app")
+		w.is("app", "srL")
+		if s, _ := w.m.Target("app", Brief); s.Restarts != 1 || s.Instance.ID != "a/1" {
+			t.Errorf("declared: %+v", s)
+		}
+		w.sleepUntil(2 * time.Second)
+		w.is("app", "SRL")
+		v.sees(runs("b"))
+		if s, _ := w.m.Target("app", Brief); s.Restarts != 2 || s.Instance.ID != "b" {
+			t.Errorf("seen: %+v", s)
+		}
+	})
+}
+
+// Beside an attempt that does not end, the other targets of a reload are probed again
+// at once, and what is removed is gone.
+func TestReloadBesideAnAttemptThatDoesNotEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		stuck := make(chan struct{})
+		w.on("stuck/liveness", func(context.Context) (action.Outcome, error) {
+			<-stuck
+			return action.Outcome{}, errors.New("cut short")
+		})
+		targets := func(label string) []config.Target {
+			return []config.Target{
+				labelled(app("stuck", nil, nil, every(time.Second)), label),
+				labelled(app("well", nil, every(time.Second), nil), label),
+			}
+		}
+		w.apply(append(targets("a"), app("removed", nil, every(time.Second), nil))...)
+		w.sleepUntil(1500 * ms)
+		done := make(chan error)
+		go func() { done <- w.m.Apply(&config.Config{Targets: targets("b")}) }()
+		w.sleepUntil(5 * time.Second)
+		if got := len(w.at("well/readiness")); got < 5 || !w.m.Removed("removed") {
+			t.Errorf("%d attempts of the other target in 5 s, removed %t", got, w.m.Removed("removed"))
+		}
+		w.is("stuck", "SRL")
+		w.says("stuck/liveness", good)
+		close(stuck)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		w.sleepUntil(7 * time.Second)
+		if p := w.probe("stuck", gate.Liveness); p.Successful == 0 {
+			t.Errorf("the target whose attempt did not end is not probed again: %s", p.counted())
+		}
+	})
+}
+
+// A source that cannot go on is said so, once; its last view stays.
+func TestSourceThatEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		v := &view{seen: map[string]gate.Instance{"app": runs("a")}}
+		w.m.sources.make = func(*config.Instance, *slog.Logger) instance.Watcher { return broken{v} }
+		w.apply(watched("view"))
+		w.sleepUntil(3 * time.Second)
+		w.is("app", "SRL")
+		if n := strings.Count(w.logged(), "an instance source has ended"); n != 1 {
+			t.Errorf("said %d times:\n%s", n, w.logged())
+		}
+	})
+}
+
+type broken struct{ *view }
+
+func (broken) Run(context.Context, func(string)) error { return errors.New("no more") }
+
+// Which source was chosen, and why, is one line for all targets alike, and in the status.
+func TestSourceChosenIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		var targets []config.Target
+		for i := range 12 {
+			c := app(fmt.Sprintf("t%d", i), nil, every(time.Second), nil)
+			c.Instance = config.Instance{Source: config.SourceStatic, Auto: true, Why: "no port"}
+			targets = append(targets, c)
+		}
+		w.apply(targets...)
+		w.apply(targets...)
+		want := `msg="instance source chosen" source=static why="no port" count=12 targets=t0,t1,t2,t3,t4,t5,t6,t7,t8,t9`
+		if strings.Count(w.logged(), "instance source chosen") != 1 || !strings.Contains(w.logged(), want+"\n") {
+			t.Errorf("want one line with\n%s\ngot\n%s", want, w.logged())
+		}
+		if s, _ := w.m.Target("t11", Brief); s.SourceReason != "no port" {
+			t.Errorf("%+v", s)
+		}
+	})
+}

@@ -1,0 +1,306 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+)
+
+// Restarts as the default source sees them: an application in a process of its own is
+// killed and started again beside the agent, and somebody asks /live/app all the time.
+
+// An app that dead-locks and is killed: /live/app is 503 until then, and no request
+// reaches it; within 500 ms of its end it is 200, and stays so while the next one boots;
+// startup gates again, and that was one restart.
+func TestRestartOfADeadlock(t *testing.T) {
+	t.Parallel()
+	port := freePorts(t, 1)[0]
+	v := startVictim(t, victimPlan{Ports: []string{port}})
+	a := start(t, flags(write(t, fmt.Sprintf(`
+targets:
+  - name: app
+    startupProbe: {httpGet: {port: %[1]s}, periodSeconds: 0.1, failureThreshold: 100}
+    livenessProbe: {httpGet: {port: %[1]s}, periodSeconds: 0.2, timeoutSeconds: 0.2, failureThreshold: 3}
+`, port)))...)
+	a.says(a.health+"/started/app", 200, "ok")
+	live := watchURL(t, a.health+"/live/app")
+	v.tell("lock")
+	a.says(a.health+"/live/app", 503, "liveness: timeout (3/3)")
+	asked := v.asked.Load()
+	during(time.Second)
+	a.is(a.health+"/live/app", 503, "")
+	if got := v.asked.Load(); got != asked {
+		t.Errorf("%d requests reached the app while it was held", got-asked)
+	}
+
+	killed := time.Now()
+	v.kill()
+	startVictim(t, victimPlan{Ports: []string{port}, Boot: 1500 * time.Millisecond})
+	a.says(a.health+"/live/app", 200, "")
+	a.says(a.health+"/started/app", 503, "not running")
+	a.says(a.health+"/started/app", 200, "")
+	during(500 * time.Millisecond)
+	seen := live.stop()
+	if got := statuses(seen); got != "200 503 200" {
+		t.Fatalf("/live/app answered %s, want 200 503 200", got)
+	}
+	if after := seen[2].at.Sub(killed); after > 500*time.Millisecond {
+		t.Errorf("200 came %v after the end, want 500ms at most", after)
+	}
+	if got := metric(t, a, `prober_target_restarts_total{target="app"}`); got != "1" {
+		t.Errorf("%s restarts, want 1", got)
+	}
+	if got := metric(t, a, `prober_target_startup_duration_seconds{target="app"}`); got == "" {
+		t.Error("the startup of the new instance has no duration")
+	}
+	a.is(a.web+"/api/v1/targets/app", 200, `"source":"listener"`)
+	a.is(a.web+"/metrics", 200, `prober_target_info{instance_id="socket-`)
+	a.is(a.web+"/metrics", 200, `prober_exporter_source_up{source="listener"} 1`)
+	a.logs("instance source chosen", "source=listener", "host 127.0.0.1 is local")
+}
+
+// An app that crashes while it is not held: /live/app is never 503, though one failure
+// would be enough, and /ready/app is 503 until it is back.
+func TestRestartOfACrash(t *testing.T) {
+	t.Parallel()
+	port := freePorts(t, 1)[0]
+	v := startVictim(t, victimPlan{Ports: []string{port}})
+	a := start(t, flags(write(t, fmt.Sprintf(`
+targets:
+  - name: app
+    startupProbe: {tcpSocket: {port: %[1]s}, periodSeconds: 0.1, failureThreshold: 100}
+    readinessProbe: {httpGet: {port: %[1]s}, periodSeconds: 0.1, failureThreshold: 1}
+    livenessProbe: {httpGet: {port: %[1]s}, periodSeconds: 0.05, failureThreshold: 1}
+`, port)))...)
+	a.says(a.health+"/ready/app", 200, "ok")
+	live := watchURL(t, a.health+"/live/app")
+	for restart := range 3 {
+		v.kill()
+		a.says(a.health+"/ready/app", 503, "not running")
+		v = startVictim(t, victimPlan{Ports: []string{port}, Boot: time.Second})
+		a.says(a.health+"/ready/app", 200, "ok")
+		if got, want := metric(t, a, `prober_target_restarts_total{target="app"}`), fmt.Sprint(restart+1); got != want {
+			t.Errorf("%s restarts, want %s", got, want)
+		}
+	}
+	if got := statuses(live.stop()); got != "200" {
+		t.Errorf("/live/app answered %s, want 200 all the time", got)
+	}
+}
+
+// A boot that hangs after a restart: 503, no earlier than maxHoldSeconds and the whole
+// startup budget after the end. When it is killed in its turn and the next one listens,
+// that one begins anew.
+func TestRestartIntoAHungBoot(t *testing.T) {
+	t.Parallel()
+	port := freePorts(t, 1)[0]
+	v := startVictim(t, victimPlan{Ports: []string{port}})
+	a := start(t, flags(write(t, fmt.Sprintf(`
+targets:
+  - name: app
+    instance: {source: auto, maxHoldSeconds: 1}
+    startupProbe: {httpGet: {port: %[1]s}, periodSeconds: 0.1, failureThreshold: 5}
+    livenessProbe: {httpGet: {port: %[1]s}, periodSeconds: 0.1, failureThreshold: 1}
+`, port)))...)
+	a.says(a.health+"/started/app", 200, "ok")
+	live := watchURL(t, a.health+"/live/app")
+	killed := time.Now()
+	v.kill()
+	hung := startVictim(t, victimPlan{Boot: -1})
+	a.says(a.health+"/live/app", 503, "startup: connection_refused (5/5)")
+	hung.kill()
+	startVictim(t, victimPlan{Ports: []string{port}})
+	a.says(a.health+"/live/app", 200, "")
+	a.says(a.health+"/started/app", 200, "")
+	during(200 * time.Millisecond)
+	seen := live.stop()
+	if got := statuses(seen); got != "200 503 200" {
+		t.Fatalf("/live/app answered %s, want 200 503 200", got)
+	}
+	if after := seen[1].at.Sub(killed); after < 1400*time.Millisecond {
+		t.Errorf("503 came %v after the end, want 1s and 5 probes at least", after)
+	}
+}
+
+// A process that lives but has closed its listener: 503 in the end.
+func TestListenerClosed(t *testing.T) {
+	t.Parallel()
+	port := freePorts(t, 1)[0]
+	v := startVictim(t, victimPlan{Ports: []string{port}})
+	a := start(t, flags(write(t, fmt.Sprintf(`
+targets:
+  - name: app
+    instance: {maxHoldSeconds: 0.5}
+    livenessProbe: {httpGet: {port: %s}, periodSeconds: 0.1, failureThreshold: 3}
+`, port)))...)
+	a.says(a.web+"/metrics", 200, `prober_probe_total{probe_type="Liveness",result="successful",target="app"} 3`)
+	v.tell("close")
+	a.says(a.health+"/live/app", 503, "liveness: connection_refused (3/3)")
+}
+
+// Behind a port that another process keeps open no restart is seen: nothing stays on
+// hold for longer than maxHoldSeconds.
+func TestRestartBehindAProxy(t *testing.T) {
+	t.Parallel()
+	port := freePorts(t, 1)[0]
+	proxy, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer proxy.Close()
+	go forward(proxy, "127.0.0.1:"+port)
+	_, front, _ := net.SplitHostPort(proxy.Addr().String())
+
+	v := startVictim(t, victimPlan{Ports: []string{port}})
+	a := start(t, flags(write(t, fmt.Sprintf(`
+targets:
+  - name: app
+    instance: {maxHoldSeconds: 1}
+    livenessProbe: {httpGet: {port: %s}, periodSeconds: 0.1, timeoutSeconds: 0.2, failureThreshold: 3}
+`, front)))...)
+	a.says(a.health+"/live/app", 200, "ok")
+	v.tell("lock")
+	a.says(a.health+"/live/app", 503, "timeout (3/3)")
+	live := watchURL(t, a.health+"/live/app")
+	v.kill()
+	startVictim(t, victimPlan{Ports: []string{port}})
+	a.says(a.health+"/live/app", 200, "ok")
+	during(500 * time.Millisecond)
+	if got := statuses(live.stop()); got != "503 200" {
+		t.Errorf("/live/app answered %s, want 503 200", got)
+	}
+	if got := metric(t, a, `prober_target_restarts_total{target="app"}`); got != "0" {
+		t.Errorf("%s restarts, want 0: none can be seen", got)
+	}
+}
+
+// forward passes every connection on to address.
+func forward(l net.Listener, address string) {
+	for {
+		client, err := l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			continue
+		}
+		go func() {
+			defer client.Close()
+			server, err := net.Dial("tcp", address)
+			if err != nil {
+				return
+			}
+			defer server.Close()
+			go func() { _, _ = io.Copy(server, client) }()
+			_, _ = io.Copy(client, server)
+		}()
+	}
+}
+
+// An agent that starts again beside a healthy app: /live is never 503, the app is older
+// than the agent, so that no initial delay runs again, and it is called by the same id.
+func TestRestartOfTheAgent(t *testing.T) {
+	t.Parallel()
+	port := freePorts(t, 1)[0]
+	startVictim(t, victimPlan{Ports: []string{port}})
+	eventually(t, "the app serves", func() error {
+		if status, body := get(t, "http://127.0.0.1:"+port); status != 200 {
+			return errors.New(body)
+		}
+		return nil
+	})
+	file := write(t, fmt.Sprintf(`
+targets:
+  - name: app
+    startupProbe: {httpGet: {port: %[1]s}, initialDelaySeconds: 3600, periodSeconds: 60}
+    readinessProbe: {httpGet: {port: %[1]s}, initialDelaySeconds: 3600, periodSeconds: 60}
+    livenessProbe: {httpGet: {port: %[1]s}, initialDelaySeconds: 3600, periodSeconds: 60, failureThreshold: 1}
+`, port))
+	a := start(t, flags(file)...)
+	a.says(a.health+"/ready/app", 200, "ok")
+	_, before := get(t, a.web+"/metrics")
+	a.stop()
+
+	a = start(t, flags(file)...)
+	live := watchURL(t, a.health+"/live/app")
+	a.says(a.health+"/ready/app", 200, "ok")
+	for _, kind := range []string{"Startup", "Readiness", "Liveness"} {
+		a.says(a.web+"/metrics", 200, `prober_probe_total{probe_type="`+kind+`",result="successful",target="app"} 1`)
+	}
+	if got := statuses(live.stop()); got != "200" {
+		t.Errorf("/live/app answered %s, want 200 all the time", got)
+	}
+	if is := metric(t, a, infoLine.FindString(before)); is != "1" {
+		t.Errorf("%q is %q after a restart of the agent", infoLine.FindString(before), is)
+	}
+}
+
+// Readiness on one port, liveness on another, gRPC on a third: a restart of all three
+// is one.
+func TestRestartOfThreePorts(t *testing.T) {
+	t.Parallel()
+	ports := freePorts(t, 3)
+	plan := victimPlan{Ports: ports[:2], GRPC: ports[2]}
+	v := startVictim(t, plan)
+	a := start(t, flags(write(t, fmt.Sprintf(`
+targets:
+  - name: app
+    startupProbe: {grpc: {port: %s}, periodSeconds: 0.1, failureThreshold: 100}
+    readinessProbe: {httpGet: {port: %s}, periodSeconds: 0.1}
+    livenessProbe: {tcpSocket: {port: %s}, periodSeconds: 0.1, failureThreshold: 1}
+`, ports[2], ports[0], ports[1])))...)
+	a.says(a.health+"/ready/app", 200, "ok")
+	live := watchURL(t, a.health+"/live/app")
+	for restart := range 3 {
+		v.kill()
+		a.says(a.health+"/ready/app", 503, "")
+		v = startVictim(t, plan)
+		a.says(a.health+"/ready/app", 200, "ok")
+		if got, want := metric(t, a, `prober_target_restarts_total{target="app"}`), fmt.Sprint(restart+1); got != want {
+			t.Errorf("%s restarts, want %s", got, want)
+		}
+	}
+	if got := statuses(live.stop()); got != "200" {
+		t.Errorf("/live/app answered %s, want 200 all the time", got)
+	}
+}
+
+// A restart that somebody declares of an app that does not listen begins its next
+// instance at once.
+func TestDeclaredWhileEnded(t *testing.T) {
+	t.Parallel()
+	port := freePorts(t, 1)[0]
+	v := startVictim(t, victimPlan{Ports: []string{port}})
+	a := start(t, flags(write(t, fmt.Sprintf(`
+targets:
+  - name: app
+    livenessProbe: {httpGet: {port: %s}, periodSeconds: 0.1, failureThreshold: 3}
+`, port)), "--web.enable-lifecycle")...)
+	a.says(a.web+"/metrics", 200, `prober_probe_total{probe_type="Liveness",result="successful",target="app"} 1`)
+	v.kill()
+	a.says(a.web+"/metrics", 200, `prober_target_running{target="app"} 0`)
+	if status, body := do(t, http.MethodPost, a.web+"/api/v1/targets/app/new-instance"); status != 200 {
+		t.Fatalf("%d %s", status, body)
+	}
+	a.is(a.web+"/metrics", 200, `prober_target_running{target="app"} 1`)
+	a.says(a.health+"/live/app", 503, "connection_refused (3/3)")
+	startVictim(t, victimPlan{Ports: []string{port}})
+	a.says(a.health+"/live/app", 200, "")
+}

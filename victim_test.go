@@ -1,0 +1,225 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+)
+
+// victimEnv, set, makes the test binary a victim: an application of its own process,
+// to be killed. Its value is a victimPlan.
+const victimEnv = "PROBER_TEST_VICTIM"
+
+// victimPlan is how a victim behaves.
+type victimPlan struct {
+	Ports []string      // where it serves HTTP
+	GRPC  string        // where it serves the health service; empty: nowhere
+	Boot  time.Duration // how long it takes until it listens; negative: it never does
+}
+
+// victim is an application that runs in a process of its own.
+type victim struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	stdin io.Writer
+	asked atomic.Int64 // requests that reached it
+	ended chan struct{}
+}
+
+// startVictim starts one, and kills it with the test.
+func startVictim(t *testing.T, plan victimPlan) *victim {
+	t.Helper()
+	text, err := json.Marshal(plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := &victim{t: t, cmd: exec.Command(os.Args[0]), ended: make(chan struct{})}
+	v.cmd.Env = append(os.Environ(), victimEnv+"="+string(text))
+	v.cmd.Stderr = os.Stderr
+	stdout, err := v.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v.stdin, err = v.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(v.ended)
+		for lines := bufio.NewScanner(stdout); lines.Scan(); {
+			v.asked.Add(1)
+		}
+		_ = v.cmd.Wait()
+	}()
+	t.Cleanup(v.kill)
+	return v
+}
+
+// kill ends the process, and returns when it is gone.
+func (v *victim) kill() {
+	_ = v.cmd.Process.Kill()
+	<-v.ended
+}
+
+// tell makes the process lock (answer nothing more) or close (listen no more).
+func (v *victim) tell(what string) {
+	v.t.Helper()
+	if _, err := fmt.Fprintln(v.stdin, what); err != nil {
+		v.t.Fatal(err)
+	}
+}
+
+// victimMain is the process.
+func victimMain(text string) {
+	var plan victimPlan
+	if err := json.Unmarshal([]byte(text), &plan); err != nil {
+		panic(err)
+	}
+	var locked atomic.Bool
+	var listeners []net.Listener
+	begun := make(chan struct{})
+	go func() {
+		defer close(begun)
+		if plan.Boot < 0 {
+			return
+		}
+		<-time.After(plan.Boot)
+		listen := func(port string) net.Listener {
+			l, err := net.Listen("tcp", "127.0.0.1:"+port)
+			if err != nil {
+				panic(err)
+			}
+			listeners = append(listeners, l)
+			return l
+		}
+		for _, port := range plan.Ports {
+			go http.Serve(listen(port), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+				fmt.Println("asked")
+				if locked.Load() {
+					select {}
+				}
+			}))
+		}
+		if plan.GRPC != "" {
+			server := grpc.NewServer()
+			healthpb.RegisterHealthServer(server, health.NewServer())
+			go server.Serve(listen(plan.GRPC))
+		}
+	}()
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		switch lines.Text() {
+		case "lock":
+			locked.Store(true)
+		case "close":
+			<-begun
+			for _, l := range listeners {
+				_ = l.Close()
+			}
+		}
+	}
+	select {} // the test kills it
+}
+
+// freePorts returns ports that nobody listens on.
+func freePorts(t *testing.T, n int) []string {
+	t.Helper()
+	ports := make([]string, n)
+	for i := range ports {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		_, ports[i], _ = net.SplitHostPort(l.Addr().String())
+	}
+	return ports
+}
+
+// onlooker asks a URL all the time, as a kubelet would.
+type onlooker struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+	seen   []sight
+}
+
+type sight struct {
+	at     time.Time
+	status int
+}
+
+// watchURL asks a URL every 5 ms until stop.
+func watchURL(t *testing.T, url string) *onlooker {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	o := &onlooker{cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(o.done)
+		poll := time.NewTicker(5 * time.Millisecond)
+		defer poll.Stop()
+		for {
+			asked := time.Now()
+			status, _ := get(t, url)
+			if ctx.Err() != nil {
+				return
+			}
+			if len(o.seen) == 0 || o.seen[len(o.seen)-1].status != status {
+				o.seen = append(o.seen, sight{asked, status})
+			}
+			select {
+			case <-poll.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() { o.stop() })
+	return o
+}
+
+// stop returns what was seen, one entry a change.
+func (o *onlooker) stop() []sight {
+	o.cancel()
+	<-o.done
+	return o.seen
+}
+
+// statuses are the sights without their times.
+func statuses(seen []sight) string {
+	var s []string
+	for _, one := range seen {
+		s = append(s, fmt.Sprint(one.status))
+	}
+	return strings.Join(s, " ")
+}
+
+// during lets so much time pass.
+func during(d time.Duration) { <-time.After(d) }
