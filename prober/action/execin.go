@@ -1,0 +1,95 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/prober-exporter/prober_exporter/config"
+)
+
+// Runner runs commands inside the container of a target.
+type Runner interface {
+	// Exec runs a command, with env added to the container's own, until it ends or ctx
+	// does, and returns its exit code. Stdout and stderr go to output, which takes all.
+	//
+	// An error for which errors.Is(err, context.DeadlineExceeded) says that the command
+	// ran out of ctx's time. One that has NotStarted() bool, and true, says that it did
+	// not begin. No error but the first says anything of the target.
+	Exec(ctx context.Context, target string, command, env []string, output io.Writer) (exitCode int, err error)
+}
+
+// NewExecIn returns the action that runs a command inside t's own container, as a
+// kubelet does: in its file system, with its user and environment. Of the target's
+// variables it gets all, of the agent's none.
+func NewExecIn(run Runner, t *config.Target, p *config.Probe) Func {
+	return func(ctx context.Context) (Outcome, error) {
+		if err := ctx.Err(); err != nil {
+			return Outcome{Reason: Other}, err
+		}
+		limited, cancel := context.WithTimeout(ctx, p.Timeout)
+		defer cancel()
+		var output firstBytes
+		argv := t.Command(p.Exec)
+		code, err := run.Exec(limited, t.Name, argv, t.Environ(nil), &output)
+		switch {
+		case ctx.Err() != nil:
+			return Outcome{Reason: Other}, ctx.Err()
+		case err == nil && code == 0:
+			return Outcome{Success: true, Output: string(output)}, nil
+		case err == nil:
+			// Above 128 it was a signal, most likely; what the runtime has is a number.
+			return Outcome{Reason: ExitCode, Output: string(output)}, nil
+		}
+		var not interface{ NotStarted() bool }
+		begun := !errors.As(err, &not) || !not.NotStarted()
+		switch {
+		case !begun:
+			err = fmt.Errorf("start command %q in the container: %s", p.Exec.Command[0], asWritten(err.Error(), argv, p.Exec.Command))
+			return Outcome{Reason: ExecStart, Output: clip(err.Error())}, err
+		case errors.Is(err, context.DeadlineExceeded):
+			return tooLong(p.Exec), nil
+		}
+		err = fmt.Errorf("run command %q in the container: %s", p.Exec.Command[0], asWritten(err.Error(), argv, p.Exec.Command))
+		return Outcome{Reason: Other, Output: clip(err.Error())}, err
+	}
+}
+
+// tooLong is the outcome of a command that took too long.
+func tooLong(e *config.Exec) Outcome {
+	text := fmt.Sprintf("command %q timed out", strings.Join(e.Command, " "))
+	return Outcome{Reason: Timeout, Output: clip(text)}
+}
+
+// asWritten undoes in a text what was expanded in a command: it may hold secrets.
+func asWritten(text string, expanded, written []string) string {
+	for i, arg := range expanded {
+		if arg != written[i] && arg != "" {
+			text = strings.ReplaceAll(text, arg, written[i])
+		}
+	}
+	return text
+}
+
+// firstBytes keeps the first 10 KiB of what is written to it, and takes the rest.
+type firstBytes []byte
+
+func (b *firstBytes) Write(p []byte) (int, error) {
+	*b = append(*b, p[:min(len(p), maxOutput-len(*b))]...)
+	return len(p), nil
+}

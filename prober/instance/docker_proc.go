@@ -1,0 +1,53 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package instance
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// ownPID reports whether a process of a container, by the daemon's number, has the
+// same number for the agent. The daemon may count in another process namespace, where
+// the number means somebody else, so three things must hold of the process that the
+// agent finds: it is in a cgroup of the container; the container's namespace is one
+// below that of the agent (it has two numbers, as it has for the daemon); and it is
+// the container's first process if, and only if, that is what first says.
+//
+// A container in the daemon's own namespace never passes.
+func ownPID(pid int, container string, first bool) bool {
+	if pid <= 1 || container == "" {
+		return false
+	}
+	dir := "/proc/" + strconv.Itoa(pid)
+	groups, err := os.ReadFile(dir + "/cgroup")
+	if err != nil || !bytes.Contains(groups, []byte(container)) {
+		return false
+	}
+	status, err := os.ReadFile(dir + "/status")
+	return err == nil && nested(string(status), first)
+}
+
+// nested reports what ownPID asks of the numbers of a process.
+func nested(status string, first bool) bool {
+	for line := range strings.Lines(status) {
+		if numbers, ok := strings.CutPrefix(line, "NSpid:"); ok {
+			fields := strings.Fields(numbers)
+			return len(fields) == 2 && (fields[1] == "1") == first
+		}
+	}
+	return false
+}

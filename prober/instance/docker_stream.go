@@ -1,0 +1,63 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package instance
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// beginning passes on what is written to it and keeps how it began.
+type beginning struct {
+	io.Writer
+	kept []byte
+}
+
+func (b *beginning) Write(p []byte) (int, error) {
+	b.kept = append(b.kept, p[:min(len(p), 512-len(b.kept))]...)
+	return b.Writer.Write(p)
+}
+
+func (b *beginning) String() string { return string(b.kept) }
+
+// demultiplex copies a stream of frames, each with a header of eight bytes: where it
+// comes from, and how long it is.
+func demultiplex(output io.Writer, stream io.Reader) error {
+	const daemon = 3 // stdin, stdout, stderr, and an error of the daemon's
+	var header [8]byte
+	for {
+		_, err := io.ReadFull(stream, header[:])
+		switch {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return fmt.Errorf("read the output: %w", err)
+		case header[0] > daemon || header[1]|header[2]|header[3] != 0:
+			return errors.New("read the output: it is not in frames")
+		}
+		frame := io.LimitReader(stream, int64(binary.BigEndian.Uint32(header[4:])))
+		if header[0] == daemon {
+			text, err := io.ReadAll(io.LimitReader(frame, maxDockerError))
+			if err != nil {
+				return fmt.Errorf("read the output: %w", err)
+			}
+			return fmt.Errorf("the daemon says: %s", clipMessage(string(text)))
+		}
+		if _, err := io.Copy(output, frame); err != nil {
+			return fmt.Errorf("read the output: %w", err)
+		}
+	}
+}
