@@ -14,7 +14,7 @@ LDFLAGS  := -s -w \
 	-X github.com/prometheus/common/version.Revision=$(REVISION) \
 	-X github.com/prometheus/common/version.Branch=$(BRANCH)
 
-.PHONY: all build test lint cross check fuzz bench clean
+.PHONY: all build test lint cross check fuzz bench e2e-docker clean
 
 all: check build
 
@@ -47,6 +47,9 @@ fuzz: ## Each fuzz target for FUZZTIME.
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+e2e-docker: ## The docker source against a real Docker Engine. Needs root.
+	e2e/docker.sh
 
 clean:
 	rm -rf bin prober_exporter

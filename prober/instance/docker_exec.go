@@ -146,11 +146,7 @@ func (r *dockerRun) awaitEarlier(ctx context.Context) (waited bool, err error) {
 		exec, err := r.d.inspectExec(ctx, earlier)
 		switch {
 		case notFound(err), err == nil && !exec.Running:
-			r.d.mu.Lock()
-			if r.target.unfinished[r.command] == earlier {
-				delete(r.target.unfinished, r.command)
-			}
-			r.d.mu.Unlock()
+			r.forget(earlier)
 			return waited, nil
 		case err != nil:
 			return waited, notStarted(err)
@@ -281,8 +277,16 @@ func (r *dockerRun) kill(ctx context.Context, pid int) {
 	if exec, err := r.d.inspectExec(ctx, r.id); err != nil || !exec.Running || exec.Pid != pid {
 		return
 	}
-	// It may not be ours to kill; then it goes on running, as if it were not seen.
-	_ = p.Kill()
+	if p.Kill() != nil {
+		return // it is not ours to kill: it goes on running, as if it were not seen
+	}
+	// The next turn shall not find it dying.
+	for ; ctx.Err() == nil; pause(ctx, 2*time.Millisecond) {
+		if exec, err := r.d.inspectExec(ctx, r.id); err == nil && !exec.Running {
+			r.forget(r.id)
+			return
+		}
+	}
 }
 
 // remember keeps that this run may not have ended.
@@ -296,6 +300,15 @@ func (r *dockerRun) remember() {
 		r.target.unfinished = make(map[string]string)
 	}
 	r.target.unfinished[r.command] = r.id
+}
+
+// forget undoes remember.
+func (r *dockerRun) forget(id string) {
+	r.d.mu.Lock()
+	defer r.d.mu.Unlock()
+	if r.target.unfinished[r.command] == id {
+		delete(r.target.unfinished, r.command)
+	}
 }
 
 func (d *Docker) inspectExec(ctx context.Context, id string) (*dockerExec, error) {

@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Copyright 2026 The prober_exporter Authors
+# Licensed under the Apache License, Version 2.0; see LICENSE.
+#
+# Runs the end-to-end tests of the docker source against a real Docker Engine, which
+# runs in namespaces of its own and leaves nothing behind. It installs the engine if
+# there is none; arguments go to go test.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+missing() {
+	echo "e2e-docker cannot run: $*" >&2
+	exit 1
+}
+
+[ "$(uname -s)" = Linux ] || missing "it needs Linux"
+[ "$(id -u)" = 0 ] || missing "it needs root, for namespaces and control groups"
+
+declare -A package=(
+	[dockerd]=docker.io [docker]=docker.io [containerd]=containerd [runc]=runc [iptables]=iptables
+	[ip]=iproute2 [unshare]=util-linux [nsenter]=util-linux [mount]=mount [find]=findutils
+)
+lacking() {
+	for command in "${!package[@]}"; do
+		command -v "$command" >/dev/null || echo "${package[$command]}"
+	done | sort -u | xargs
+}
+if [ -n "$(lacking)" ]; then
+	command -v apt-get >/dev/null || missing "install what provides: $(lacking)"
+	echo "installing $(lacking)" >&2
+	# Nothing is to be started: the tests start their own.
+	if [ ! -e /usr/sbin/policy-rc.d ]; then
+		made_policy=/usr/sbin/policy-rc.d
+		printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d
+		chmod +x /usr/sbin/policy-rc.d
+		trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+	fi
+	apt-get update -qq
+	# shellcheck disable=SC2046 # a word each
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(lacking) >/dev/null ||
+		missing "apt-get cannot install $(lacking)"
+	[ -z "$(lacking)" ] || missing "apt-get has not installed $(lacking)"
+fi
+
+unshare --mount --pid --fork --net --mount-proc sh -c \
+	'mount --make-rprivate / && mount -t tmpfs tmpfs /run && ip link add e2e type bridge' 2>/dev/null ||
+	missing "this environment does not allow mount, process and network namespaces, or bridges in them (a container without privileges?)"
+
+# The tests clean up after themselves. This is for the case that they are killed.
+TMPDIR=$(mktemp -d)
+export TMPDIR
+cleanup() {
+	rm -f "${made_policy:-}"
+	for _ in $(seq 50); do
+		find /sys/fs/cgroup -depth -path '*/e2e-docker-*' -type d -exec rmdir {} + 2>/dev/null || true
+		rm -rf "$TMPDIR" 2>/dev/null && return
+		sleep 0.1
+	done
+}
+trap cleanup EXIT
+
+chmod 755 "$TMPDIR" # an agent that is nobody has to pass
+go test -tags e2e -run '^TestDocker' -count=1 -timeout 10m -v "$@" ./e2e

@@ -1,0 +1,234 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+//go:build e2e
+
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// dockerWorld is a Docker Engine in namespaces of its own, with all its data in one
+// directory. The socket is in the file system that everybody sees; addresses of
+// containers exist only inside.
+type dockerWorld struct {
+	dir, socket string
+	holder      int // the first process inside
+	daemon      *exec.Cmd
+	groups      string // name of the control groups
+}
+
+// newDockerWorld starts one, with the image of the application in it. It ends with the
+// test, whatever becomes of that.
+func newDockerWorld(t *testing.T) *dockerWorld {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "e2e-docker-") // t.TempDir makes names too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &dockerWorld{
+		dir:    dir,
+		socket: filepath.Join(dir, "sock", "docker.sock"),
+		groups: fmt.Sprintf("e2e-docker-%d", os.Getpid()),
+	}
+	t.Cleanup(func() { w.remove(t) })
+	for _, sub := range []string{"sock", "data", "app", "agent"} {
+		if err := os.Mkdir(filepath.Join(dir, sub), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(dir, 0o755); err != nil { // an agent that is nobody has to pass
+		t.Fatal(err)
+	}
+
+	inside := exec.Command("unshare", "--mount", "--pid", "--fork", "--kill-child", "--net", "--mount-proc",
+		"sh", "testdata/docker/inside.sh")
+	inside.Stderr = os.Stderr
+	out, err := inside.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// It ends with this pipe, and so with this process, even if that is killed.
+	alive, err := inside.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := inside.Start(); err != nil {
+		t.Fatalf("make namespaces: %v", err)
+	}
+	t.Cleanup(func() {
+		alive.Close()
+		inside.Wait()
+	})
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "ready\n" {
+		t.Fatalf("namespaces cannot be made ready here: %q, %v", line, err)
+	}
+	w.holder = dockerChild(t, inside.Process.Pid)
+	w.startDaemon(t)
+	w.build(t)
+	return w
+}
+
+// dockerChild returns the only child of a process.
+func dockerChild(t *testing.T, pid int) int {
+	t.Helper()
+	var child int
+	dockerEventually(t, 10*time.Second, "the process has a child", func() bool {
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+		child, _ = strconv.Atoi(strings.TrimSpace(string(text)))
+		return child != 0
+	})
+	return child
+}
+
+// inside makes a command run in the daemon's namespaces.
+func (w *dockerWorld) inside(args ...string) *exec.Cmd {
+	return exec.Command("nsenter", append([]string{"-t", strconv.Itoa(w.holder), "-m", "-p", "-n", "--"}, args...)...)
+}
+
+// startDaemon starts the daemon and waits until it answers.
+func (w *dockerWorld) startDaemon(t *testing.T) {
+	t.Helper()
+	log, err := os.OpenFile(filepath.Join(w.dir, "dockerd.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	w.daemon = w.inside("dockerd", "--data-root", filepath.Join(w.dir, "data"), "--exec-root", "/run/dock",
+		"--pidfile", "/run/dockerd.pid", "-H", "unix://"+w.socket, "--live-restore",
+		"--bip", "198.51.100.1/24", "--default-address-pool", "base=192.0.2.0/24,size=28",
+		"--cgroup-parent", "/"+w.groups)
+	w.daemon.Stdout, w.daemon.Stderr = log, log
+	if err := w.daemon.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(60 * time.Second); ; {
+		if _, err := w.try("version"); err == nil {
+			return
+		} else if time.Now().After(end) {
+			text, _ := os.ReadFile(log.Name())
+			t.Fatalf("the daemon does not answer: %v\n%s", err, text)
+		}
+		dockerTick()
+	}
+}
+
+// stopDaemon ends the daemon as its service manager would. The containers live on.
+func (w *dockerWorld) stopDaemon(t *testing.T) {
+	t.Helper()
+	pid := dockerChild(t, w.daemon.Process.Pid)
+	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	w.daemon.Wait()
+}
+
+// remove clears away what outlives the namespaces.
+func (w *dockerWorld) remove(t *testing.T) {
+	if t.Failed() {
+		if text, err := os.ReadFile(filepath.Join(w.dir, "dockerd.log")); err == nil {
+			t.Logf("the daemon's last words:\n%s", text[max(0, len(text)-4096):])
+		}
+	}
+	if w.daemon != nil && w.daemon.ProcessState == nil {
+		w.daemon.Wait() // it has been killed
+	}
+	found, _ := filepath.Glob("/sys/fs/cgroup/*/" + w.groups)
+	for _, tree := range append(found, "/sys/fs/cgroup/"+w.groups) {
+		// A group is removed when it is empty, and becomes empty a little after its end.
+		for range 100 {
+			exec.Command("find", tree, "-depth", "-type", "d", "-exec", "rmdir", "{}", ";").Run()
+			if _, err := os.Stat(tree); err != nil {
+				break
+			}
+			dockerTick()
+		}
+	}
+	if err := os.RemoveAll(w.dir); err != nil {
+		t.Errorf("clean up: %v", err)
+	}
+}
+
+// build makes the images: the application's and, as the repository has it, the agent's.
+func (w *dockerWorld) build(t *testing.T) {
+	t.Helper()
+	for binary, pkg := range map[string]string{"app/app": "./testdata/docker/app", "agent/prober_exporter": ".."} {
+		build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(w.dir, binary), pkg)
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", build, err, out)
+		}
+	}
+	w.docker(t, "build", "-q", "-t", "app:e2e", "-f", "testdata/docker/Dockerfile", filepath.Join(w.dir, "app"))
+	w.docker(t, "build", "-q", "-t", "agent:e2e", "-f", "../Dockerfile", "--build-arg", "BASE=scratch", filepath.Join(w.dir, "agent"))
+}
+
+// try runs Docker's own client and returns what it prints.
+func (w *dockerWorld) try(args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	client := exec.CommandContext(ctx, "docker", args...)
+	client.Env = append(os.Environ(), "DOCKER_HOST=unix://"+w.socket, "DOCKER_BUILDKIT=0", "DOCKER_CONFIG="+w.dir)
+	var out, errs bytes.Buffer
+	client.Stdout, client.Stderr = &out, &errs
+	if err := client.Run(); err != nil {
+		return out.String(), fmt.Errorf("docker %q: %w: %s", args, err, errs.Bytes())
+	}
+	return strings.TrimSpace(out.String()), nil
+}
+
+// docker is try for what must work.
+func (w *dockerWorld) docker(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := w.try(args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// run starts a container that ends with the test.
+func (w *dockerWorld) run(t *testing.T, name string, args ...string) {
+	t.Helper()
+	t.Cleanup(func() { w.try("rm", "-f", name) })
+	w.docker(t, append([]string{"run", "-d", "--name", name}, args...)...)
+}
+
+// dockerEventually waits until ok.
+func dockerEventually(t *testing.T, limit time.Duration, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(limit); !ok(); dockerTick() {
+		if time.Now().After(end) {
+			t.Fatalf("after %v still not: %s", limit, what)
+		}
+	}
+}
+
+// dockerTick is the rhythm of all waiting.
+func dockerTick() {
+	timer := time.NewTimer(20 * time.Millisecond)
+	defer timer.Stop()
+	<-timer.C
+}

@@ -1,0 +1,106 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+// The app command is an application to be probed: an HTTP server that can be told to
+// misbehave and, with arguments, commands for exec probes.
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/signal"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+func main() {
+	if len(os.Args) > 1 {
+		os.Exit(command(os.Args[1:]))
+	}
+	// As the first process of a container it has no default for signals.
+	term := make(chan os.Signal, 1)
+	signal.Notify(term, syscall.SIGTERM)
+	go func() {
+		<-term
+		os.Exit(0)
+	}()
+	var ill atomic.Bool
+	http.HandleFunc("/health", func(w http.ResponseWriter, _ *http.Request) {
+		if ill.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	http.HandleFunc("/ill", func(http.ResponseWriter, *http.Request) { ill.Store(true) })
+	http.ListenAndServe(":8080", nil)
+}
+
+// command does what an exec probe asks for: "exit CODE TEXT...", "env NAME", "hang",
+// and, with a request to the application, "ask PATH", "crash CODE" and "eat".
+func command(args []string) int {
+	switch args[0] {
+	case "exit":
+		for _, text := range args[2:] {
+			fmt.Println(text)
+		}
+		code, _ := strconv.Atoi(args[1])
+		return code
+	case "turns":
+		for i := range 3 {
+			fmt.Fprintf(os.Stdout, "out%d ", i)
+			time.Sleep(50 * time.Millisecond) // two pipes: the runtime knows no other order
+			fmt.Fprintf(os.Stderr, "err%d ", i)
+			time.Sleep(50 * time.Millisecond)
+		}
+		return 0
+	case "env":
+		fmt.Print(os.Getenv(args[1]))
+		return 0
+	case "flood":
+		for range 1 << 14 {
+			fmt.Println("0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde")
+		}
+		return 0
+	case "hang":
+		time.Sleep(time.Hour)
+	case "crash":
+		code, _ := strconv.Atoi(args[1])
+		time.Sleep(200 * time.Millisecond)
+		return code
+	case "eat":
+		var eaten [][]byte
+		for {
+			b := make([]byte, 1<<20)
+			for i := 0; i < len(b); i += 4096 {
+				b[i] = 1
+			}
+			eaten = append(eaten, b)
+			_ = eaten
+		}
+	case "ask":
+		resp, err := http.Get("http://127.0.0.1:8080" + args[1])
+		if err != nil {
+			fmt.Println(err)
+			return 2
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			fmt.Println(resp.Status)
+			return 1
+		}
+		return 0
+	}
+	return 64
+}

@@ -1,0 +1,14 @@
+#!/bin/sh
+# Copyright 2026 The prober_exporter Authors
+# Licensed under the Apache License, Version 2.0; see LICENSE.
+#
+# The first process of the namespaces that the daemon and its containers live in. It
+# makes them ready, says so, and reaps what the daemon leaves behind. With its end all
+# else ends.
+set -eu
+mount --make-rprivate /
+mount -t tmpfs tmpfs /run
+ip link set lo up
+echo ready
+# Until whoever started it closes its input, or dies.
+cat >/dev/null
