@@ -50,7 +50,7 @@ unshare --mount --pid --fork --net --mount-proc sh -c \
 TMPDIR=$(mktemp -d)
 export TMPDIR
 cleanup() {
-	rm -f "${made_policy:-}"
+	[ -z "${made_policy:-}" ] || rm -f "$made_policy"
 	for _ in $(seq 50); do
 		find /sys/fs/cgroup -depth -path '*/e2e-docker-*' -type d -exec rmdir {} + 2>/dev/null || true
 		rm -rf "$TMPDIR" 2>/dev/null && return

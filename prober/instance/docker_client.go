@@ -84,8 +84,8 @@ func (e *dockerError) Error() string {
 	return fmt.Sprintf("status %d: %s", e.status, cmp.Or(e.message, http.StatusText(e.status)))
 }
 
-// notFound reports whether the daemon says that there is no such thing.
-func notFound(err error) bool {
+// dockerLacks reports whether the daemon says that there is no such thing.
+func dockerLacks(err error) bool {
 	no, ok := errors.AsType[*dockerError](err)
 	return ok && no.status == http.StatusNotFound
 }
@@ -100,13 +100,13 @@ func (c *dockerClient) negotiate(ctx context.Context) error {
 	if err := c.call(ctx, http.MethodGet, "/version", nil, &version); err != nil {
 		return fmt.Errorf("ask for the version: %w", err)
 	}
-	newest, err := minor(version.APIVersion)
+	newest, err := dockerAPIMinor(version.APIVersion)
 	if err != nil {
 		return err
 	}
 	oldest := 0
 	if version.MinAPIVersion != "" {
-		if oldest, err = minor(version.MinAPIVersion); err != nil {
+		if oldest, err = dockerAPIMinor(version.MinAPIVersion); err != nil {
 			return err
 		}
 	}
@@ -115,8 +115,8 @@ func (c *dockerClient) negotiate(ctx context.Context) error {
 	return nil
 }
 
-// minor returns x of an API version 1.x.
-func minor(version string) (int, error) {
+// dockerAPIMinor returns x of an API version 1.x.
+func dockerAPIMinor(version string) (int, error) {
 	rest, ok := strings.CutPrefix(version, "1.")
 	n, err := strconv.ParseUint(rest, 10, 16)
 	if !ok || err != nil {
@@ -199,8 +199,8 @@ func (c *dockerClient) open(ctx context.Context, method, path string, body any) 
 	return nil, &dockerError{status: resp.StatusCode, message: strings.TrimSpace(no.Message)}
 }
 
-// filters encodes a filter of the daemon's for a query.
-func filters(by map[string][]string) string {
+// dockerFilters encodes a filter of the daemon's for a query.
+func dockerFilters(by map[string][]string) string {
 	encoded, err := json.Marshal(by)
 	if err != nil { // strings always encode
 		return ""
@@ -208,8 +208,8 @@ func filters(by map[string][]string) string {
 	return "?" + url.Values{"filters": {string(encoded)}}.Encode()
 }
 
-// hint says what to do about a daemon that is out of reach.
-func hint(err error) string {
+// dockerHint says what to do about a daemon that is out of reach.
+func dockerHint(err error) string {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "start the daemon, and mount its socket into the agent's container if it runs in one"

@@ -51,7 +51,7 @@ type dockerEvent struct {
 func (c *dockerClient) events(ctx context.Context) (io.ReadCloser, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	slow := time.AfterFunc(c.timeout, func() { cancel(context.DeadlineExceeded) })
-	path := "/events" + filters(map[string][]string{"type": {"container"}, "event": dockerEvents})
+	path := "/events" + dockerFilters(map[string][]string{"type": {"container"}, "event": dockerEvents})
 	stream, err := c.open(ctx, http.MethodGet, c.versioned(path), nil)
 	if !slow.Stop() || err != nil {
 		if err == nil {
@@ -63,17 +63,17 @@ func (c *dockerClient) events(ctx context.Context) (io.ReadCloser, error) {
 		cancel(nil)
 		return nil, fmt.Errorf("open the events: %w", err)
 	}
-	return &cancelled{ReadCloser: stream, cancel: cancel}, nil
+	return &dockerStream{ReadCloser: stream, cancel: cancel}, nil
 }
 
-// cancelled is a stream with the context that it lives by.
-type cancelled struct {
+// dockerStream is a stream with the context that it lives by.
+type dockerStream struct {
 	io.ReadCloser
 	cancel context.CancelCauseFunc
 }
 
 // Close ends both.
-func (c *cancelled) Close() error {
+func (c *dockerStream) Close() error {
 	c.cancel(nil)
 	return c.ReadCloser.Close()
 }

@@ -26,14 +26,14 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/gate"
 )
 
-// notStartedError says that a command was not started: it says nothing of the target.
-type notStartedError struct{ err error }
+// dockerNotStartedError says that a command was not started: it says nothing of the target.
+type dockerNotStartedError struct{ err error }
 
-func (e *notStartedError) Error() string { return e.err.Error() }
+func (e *dockerNotStartedError) Error() string { return e.err.Error() }
 
 // Unwrap is without the deadline: that a command was not started in time is not that
 // it ran for too long.
-func (e *notStartedError) Unwrap() error {
+func (e *dockerNotStartedError) Unwrap() error {
 	if errors.Is(e.err, context.DeadlineExceeded) {
 		return nil
 	}
@@ -41,9 +41,9 @@ func (e *notStartedError) Unwrap() error {
 }
 
 // NotStarted is how another package tells.
-func (e *notStartedError) NotStarted() bool { return true }
+func (e *dockerNotStartedError) NotStarted() bool { return true }
 
-func notStarted(err error) error { return &notStartedError{err} }
+func dockerNotStarted(err error) error { return &dockerNotStartedError{err} }
 
 // dockerExec is what is read of an exec, which is how the daemon calls a command in a
 // container.
@@ -69,24 +69,24 @@ type dockerExec struct {
 func (d *Docker) Exec(ctx context.Context, target string, command, env []string, output io.Writer) (exitCode int, err error) {
 	run, err := d.begin(target, command)
 	if err != nil {
-		return 0, notStarted(err)
+		return 0, dockerNotStarted(err)
 	}
 	waited, err := run.awaitEarlier(ctx)
 	if err != nil {
 		return 0, err
 	}
 	if err := run.create(ctx, command, env); err != nil {
-		return 0, notStarted(err)
+		return 0, dockerNotStarted(err)
 	}
 	stream, err := run.start(ctx)
 	if err != nil {
 		// The daemon may start it nevertheless.
 		run.remember()
-		return 0, notStarted(err)
+		return 0, dockerNotStarted(err)
 	}
 	defer stream.Close()
-	said := &beginning{Writer: output}
-	err = demultiplex(said, stream)
+	said := &dockerSaid{Writer: output}
+	err = dockerDemux(said, stream)
 	if err == nil {
 		exitCode, err = run.awaitEnd(ctx, said)
 	}
@@ -145,18 +145,18 @@ func (r *dockerRun) awaitEarlier(ctx context.Context) (waited bool, err error) {
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 250*time.Millisecond) {
 		exec, err := r.d.inspectExec(ctx, earlier)
 		switch {
-		case notFound(err), err == nil && !exec.Running:
+		case dockerLacks(err), err == nil && !exec.Running:
 			r.forget(earlier)
 			return waited, nil
 		case err != nil:
-			return waited, notStarted(err)
+			return waited, dockerNotStarted(err)
 		}
 		waited = true
-		if pause(ctx, wait); ctx.Err() == nil {
+		if dockerPause(ctx, wait); ctx.Err() == nil {
 			continue
 		}
 		if exec.Pid == 0 {
-			return waited, notStarted(errors.New("the daemon has not started an earlier one yet"))
+			return waited, dockerNotStarted(errors.New("the daemon has not started an earlier one yet"))
 		}
 		return waited, r.blame(fmt.Errorf("an earlier one still runs: %w", ctx.Err()))
 	}
@@ -195,7 +195,7 @@ func (r *dockerRun) start(ctx context.Context) (io.ReadCloser, error) {
 
 // awaitEnd returns the exit code, which may come a little later than the output ends:
 // or much later, if the command has closed it.
-func (r *dockerRun) awaitEnd(ctx context.Context, said *beginning) (int, error) {
+func (r *dockerRun) awaitEnd(ctx context.Context, said *dockerSaid) (int, error) {
 	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
 		exec, err := r.d.inspectExec(ctx, r.id)
 		if err != nil {
@@ -204,14 +204,14 @@ func (r *dockerRun) awaitEnd(ctx context.Context, said *beginning) (int, error) 
 		if !exec.Running {
 			return exec.end(said)
 		}
-		if pause(ctx, wait); ctx.Err() != nil {
+		if dockerPause(ctx, wait); ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
 	}
 }
 
 // end is how a command has ended.
-func (exec *dockerExec) end(said *beginning) (int, error) {
+func (exec *dockerExec) end(said *dockerSaid) (int, error) {
 	if exec.ExitCode == nil {
 		return 0, errors.New("the daemon does not know the exit code")
 	}
@@ -220,7 +220,7 @@ func (exec *dockerExec) end(said *beginning) (int, error) {
 	// code as a shell's: a command may exit with that by itself, but not without a
 	// process.
 	if (code == 126 || code == 127) && exec.Pid == 0 {
-		return 0, notStarted(errors.New(clipMessage(said.String())))
+		return 0, dockerNotStarted(errors.New(dockerLine(said.String())))
 	}
 	return code, nil
 }
@@ -235,11 +235,11 @@ func (r *dockerRun) abandon(cause error) (int, error) {
 	case err != nil:
 		return 0, fmt.Errorf("see whether the command has ended: %v", err) //nolint:errorlint // a deadline here is the daemon's
 	case !exec.Running:
-		return exec.end(&beginning{})
+		return exec.end(&dockerSaid{})
 	}
 	r.kill(ctx, exec.Pid)
 	if exec.Pid == 0 {
-		return 0, notStarted(errors.New("the daemon has not started the command in time"))
+		return 0, dockerNotStarted(errors.New("the daemon has not started the command in time"))
 	}
 	return 0, r.blame(cause)
 }
@@ -253,7 +253,7 @@ func (r *dockerRun) blame(cause error) error {
 	if err != nil {
 		return fmt.Errorf("see whether the container runs: %v", err) //nolint:errorlint // a deadline here is the daemon's
 	}
-	if rank(c.State.Status) < rank("running") || c.instanceID() != r.instance.ID {
+	if dockerRank(c.State.Status) < dockerRank("running") || c.instanceID() != r.instance.ID {
 		return errors.New("the container was stopped or paused meanwhile")
 	}
 	return cause
@@ -271,7 +271,7 @@ func (r *dockerRun) kill(ctx context.Context, pid int) {
 		return
 	}
 	defer func() { _ = p.Release() }()
-	if !ownPID(pid, r.container, false) {
+	if !containerPID(pid, r.container, false) {
 		return
 	}
 	if exec, err := r.d.inspectExec(ctx, r.id); err != nil || !exec.Running || exec.Pid != pid {
@@ -281,7 +281,7 @@ func (r *dockerRun) kill(ctx context.Context, pid int) {
 		return // it is not ours to kill: it goes on running, as if it were not seen
 	}
 	// The next turn shall not find it dying.
-	for ; ctx.Err() == nil; pause(ctx, 2*time.Millisecond) {
+	for ; ctx.Err() == nil; dockerPause(ctx, 2*time.Millisecond) {
 		if exec, err := r.d.inspectExec(ctx, r.id); err == nil && !exec.Running {
 			r.forget(r.id)
 			return

@@ -20,7 +20,7 @@ import (
 	"strings"
 )
 
-// ownPID reports whether a process of a container, by the daemon's number, has the
+// containerPID reports whether a process of a container, by the daemon's number, has the
 // same number for the agent. The daemon may count in another process namespace, where
 // the number means somebody else, so three things must hold of the process that the
 // agent finds: it is in a cgroup of the container; the container's namespace is one
@@ -28,7 +28,7 @@ import (
 // the container's first process if, and only if, that is what first says.
 //
 // A container in the daemon's own namespace never passes.
-func ownPID(pid int, container string, first bool) bool {
+func containerPID(pid int, container string, first bool) bool {
 	if pid <= 1 || container == "" {
 		return false
 	}
@@ -38,11 +38,11 @@ func ownPID(pid int, container string, first bool) bool {
 		return false
 	}
 	status, err := os.ReadFile(dir + "/status")
-	return err == nil && nested(string(status), first)
+	return err == nil && nestedPID(string(status), first)
 }
 
-// nested reports what ownPID asks of the numbers of a process.
-func nested(status string, first bool) bool {
+// nestedPID reports what containerPID asks of the numbers of a process.
+func nestedPID(status string, first bool) bool {
 	for line := range strings.Lines(status) {
 		if numbers, ok := strings.CutPrefix(line, "NSpid:"); ok {
 			fields := strings.Fields(numbers)

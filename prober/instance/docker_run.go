@@ -38,11 +38,11 @@ func (d *Docker) Run(ctx context.Context, changed func(target string)) error {
 		}
 		if !told {
 			d.log.Warn("container engine is out of reach: the last view stays",
-				"socket", d.client.socket, "err", err, "hint", hint(err))
+				"socket", d.client.socket, "err", err, "hint", dockerHint(err))
 			told = true
 		}
 		// Every agent of a machine has lost the same daemon at the same moment.
-		pause(ctx, retry/2+rand.N(retry/2+1))
+		dockerPause(ctx, retry/2+rand.N(retry/2+1))
 		retry = min(2*retry, d.maxRetry)
 	}
 }
@@ -106,7 +106,7 @@ func (d *Docker) look(ctx context.Context, changed func(target string)) error {
 			if pingErr := d.client.ping(ctx); pingErr != nil {
 				return err
 			}
-			found = finding{trouble: answerUnusable, text: err.Error()}
+			found = dockerFinding{trouble: answerUnusable, text: err.Error()}
 		}
 		d.apply(e, found, changed)
 	}
@@ -129,7 +129,7 @@ func (d *Docker) nextDirty() *dockerTarget {
 }
 
 // apply makes what was found the view of a target, unless it is no longer watched.
-func (d *Docker) apply(e *dockerTarget, found finding, changed func(target string)) {
+func (d *Docker) apply(e *dockerTarget, found dockerFinding, changed func(target string)) {
 	d.mu.Lock()
 	if d.targets[e.name] != e {
 		d.mu.Unlock()
@@ -185,8 +185,8 @@ func (d *Docker) poke() {
 	}
 }
 
-// pause waits, or until ctx is done.
-func pause(ctx context.Context, wait time.Duration) {
+// dockerPause waits, or until ctx is done.
+func dockerPause(ctx context.Context, wait time.Duration) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {

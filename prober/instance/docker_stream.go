@@ -20,22 +20,22 @@ import (
 	"io"
 )
 
-// beginning passes on what is written to it and keeps how it began.
-type beginning struct {
+// dockerSaid passes on what is written to it and keeps how it began.
+type dockerSaid struct {
 	io.Writer
 	kept []byte
 }
 
-func (b *beginning) Write(p []byte) (int, error) {
+func (b *dockerSaid) Write(p []byte) (int, error) {
 	b.kept = append(b.kept, p[:min(len(p), 512-len(b.kept))]...)
 	return b.Writer.Write(p)
 }
 
-func (b *beginning) String() string { return string(b.kept) }
+func (b *dockerSaid) String() string { return string(b.kept) }
 
-// demultiplex copies a stream of frames, each with a header of eight bytes: where it
+// dockerDemux copies a stream of frames, each with a header of eight bytes: where it
 // comes from, and how long it is.
-func demultiplex(output io.Writer, stream io.Reader) error {
+func dockerDemux(output io.Writer, stream io.Reader) error {
 	const daemon = 3 // stdin, stdout, stderr, and an error of the daemon's
 	var header [8]byte
 	for {
@@ -54,7 +54,7 @@ func demultiplex(output io.Writer, stream io.Reader) error {
 			if err != nil {
 				return fmt.Errorf("read the output: %w", err)
 			}
-			return fmt.Errorf("the daemon says: %s", clipMessage(string(text)))
+			return fmt.Errorf("the daemon says: %s", dockerLine(string(text)))
 		}
 		if _, err := io.Copy(output, frame); err != nil {
 			return fmt.Errorf("read the output: %w", err)

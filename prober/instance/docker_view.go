@@ -64,8 +64,8 @@ type dockerListed struct {
 	Created int64
 }
 
-// finding is what a look at a target has brought: a container, or trouble, or both.
-type finding struct {
+// dockerFinding is what a look at a target has brought: a container, or trouble, or both.
+type dockerFinding struct {
 	container *dockerContainer
 	trouble   dockerTrouble
 	text      string // of the trouble
@@ -73,8 +73,8 @@ type finding struct {
 }
 
 // find looks for the container of a target.
-func (d *Docker) find(ctx context.Context, e *dockerTarget) (finding, error) {
-	var found finding
+func (d *Docker) find(ctx context.Context, e *dockerTarget) (dockerFinding, error) {
+	var found dockerFinding
 	var err error
 	switch {
 	case e.container != "":
@@ -82,9 +82,9 @@ func (d *Docker) find(ctx context.Context, e *dockerTarget) (finding, error) {
 	case e.label.Name != "":
 		found, err = d.findByLabel(ctx, e.label.Name+"="+e.label.Value)
 	default:
-		found = finding{trouble: nothingToLookAt, text: "neither a container nor a label is configured"}
+		found = dockerFinding{trouble: nothingToLookAt, text: "neither a container nor a label is configured"}
 	}
-	if c := found.container; c != nil && c.State.Status == "running" && ownPID(c.State.Pid, c.ID, true) {
+	if c := found.container; c != nil && c.State.Status == "running" && containerPID(c.State.Pid, c.ID, true) {
 		found.pid = c.State.Pid
 	}
 	return found, err
@@ -92,15 +92,15 @@ func (d *Docker) find(ctx context.Context, e *dockerTarget) (finding, error) {
 
 // findByName finds the container of that name or, if there is none, the only one
 // whose ID begins so: that is the daemon's own rule, and its answer.
-func (d *Docker) findByName(ctx context.Context, name string) (finding, error) {
+func (d *Docker) findByName(ctx context.Context, name string) (dockerFinding, error) {
 	c, err := d.inspect(ctx, name)
 	switch {
-	case notFound(err), err == nil && !c.is(name):
-		return finding{trouble: noContainer, text: fmt.Sprintf("there is no container %q", name)}, nil
+	case dockerLacks(err), err == nil && !c.is(name):
+		return dockerFinding{trouble: noContainer, text: fmt.Sprintf("there is no container %q", name)}, nil
 	case err != nil:
-		return finding{}, err
+		return dockerFinding{}, err
 	}
-	return finding{container: c}, nil
+	return dockerFinding{container: c}, nil
 }
 
 // is reports whether a container is meant by that name or beginning of an ID.
@@ -116,48 +116,48 @@ func isIDPrefix(name string) bool {
 // findByLabel finds the container that has a label. While one takes the place of
 // another, both have it: the one that runs is taken, the newest of them, and else the
 // one that ran last.
-func (d *Docker) findByLabel(ctx context.Context, label string) (finding, error) {
+func (d *Docker) findByLabel(ctx context.Context, label string) (dockerFinding, error) {
 	var listed []dockerListed
-	path := "/containers/json" + filters(map[string][]string{"label": {label}}) + "&all=1"
+	path := "/containers/json" + dockerFilters(map[string][]string{"label": {label}}) + "&all=1"
 	if err := d.client.call(ctx, http.MethodGet, d.client.versioned(path), nil, &listed); err != nil {
-		return finding{}, fmt.Errorf("list the containers with label %q: %w", label, err)
+		return dockerFinding{}, fmt.Errorf("list the containers with label %q: %w", label, err)
 	}
 	slices.SortStableFunc(listed, func(a, b dockerListed) int {
-		return cmp.Or(rank(b.State)-rank(a.State), cmp.Compare(b.Created, a.Created))
+		return cmp.Or(dockerRank(b.State)-dockerRank(a.State), cmp.Compare(b.Created, a.Created))
 	})
 
 	var best *dockerContainer
 	var running int
 	for _, l := range listed[:min(len(listed), maxLabelled)] {
 		c, err := d.inspect(ctx, l.ID)
-		if notFound(err) {
+		if dockerLacks(err) {
 			continue // it has gone since
 		}
 		if err != nil {
-			return finding{}, err
+			return dockerFinding{}, err
 		}
 		if c.State.Status == "running" {
 			running++
 		}
-		if best == nil || cmp.Or(rank(c.State.Status)-rank(best.State.Status), c.startedAt.Compare(best.startedAt)) > 0 {
+		if best == nil || cmp.Or(dockerRank(c.State.Status)-dockerRank(best.State.Status), c.startedAt.Compare(best.startedAt)) > 0 {
 			best = c
 		}
 	}
 	switch {
 	case best == nil:
-		return finding{trouble: noContainer, text: fmt.Sprintf("there is no container with label %q", label)}, nil
+		return dockerFinding{trouble: noContainer, text: fmt.Sprintf("there is no container with label %q", label)}, nil
 	case running > 1:
-		return finding{
+		return dockerFinding{
 			container: best,
 			trouble:   manyContainers,
 			text:      fmt.Sprintf("%d containers with label %q run: the newest is taken", running, label),
 		}, nil
 	}
-	return finding{container: best}, nil
+	return dockerFinding{container: best}, nil
 }
 
-// rank orders states by how much of an instance there is.
-func rank(status string) int {
+// dockerRank orders states by how much of an instance there is.
+func dockerRank(status string) int {
 	switch status {
 	case "running", "stopping":
 		return 3
@@ -193,7 +193,7 @@ func (c *dockerContainer) instanceID() string {
 }
 
 // view is what a finding makes of what was known of the target, with Docker.mu held.
-func (f *finding) view(e *dockerTarget) dockerView {
+func (f *dockerFinding) view(e *dockerTarget) dockerView {
 	v := e.view
 	v.message = f.text
 	if f.trouble == answerUnusable {
@@ -212,7 +212,7 @@ func (f *finding) view(e *dockerTarget) dockerView {
 	if v.id != c.ID {
 		v.id, e.byHand, e.oom = c.ID, false, false
 	}
-	v.message = cmp.Or(v.message, clipMessage(c.State.Error))
+	v.message = cmp.Or(v.message, dockerLine(c.State.Error))
 	life := gate.Instance{ID: c.instanceID(), StartedAt: c.startedAt}
 	switch c.State.Status {
 	case "running", "stopping":
@@ -253,8 +253,8 @@ func (c *dockerContainer) final(byHand bool) bool {
 	return true
 }
 
-// clipMessage makes a line of the daemon's one that a page can show.
-func clipMessage(text string) string {
+// dockerLine makes a line of the daemon's one that a page can show.
+func dockerLine(text string) string {
 	const longest = 256
 	text = strings.ToValidUTF8(text[:min(len(text), longest)], "")
 	return strings.Join(strings.Fields(text), " ")
