@@ -17,6 +17,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -408,6 +409,31 @@ func TestDeclareOnTopOfASource(t *testing.T) {
 		v.sees(runs("b"))
 		if s, _ := w.m.Target("app", Brief); s.Restarts != 2 || s.Instance.ID != "b" {
 			t.Errorf("seen: %+v", s)
+		}
+	})
+}
+
+// runner is a view that runs commands where the target is.
+type runner struct{ *view }
+
+func (r runner) Exec(_ context.Context, name string, command, _ []string, out io.Writer) (int, error) {
+	_, err := fmt.Fprint(out, name, command)
+	return 0, err
+}
+
+// A command runs where the source says that the target is, if it can run one there.
+func TestExecWhereTheTargetIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		v := &view{seen: map[string]gate.Instance{"app": runs("a")}}
+		w.m.sources.make = func(*config.Instance, *slog.Logger) instance.Watcher { return runner{v} }
+		c := watched("view")
+		c.StartupProbe.HTTPGet, c.StartupProbe.Exec = nil, &config.Exec{Command: []string{"check"}}
+		w.apply(c)
+		w.sleepUntil(500 * ms)
+		if p := w.probe("app", gate.Startup); len(p.Attempts) != 1 || p.Attempts[0].Output != "app[check]" {
+			t.Errorf("%+v", p.Attempts)
 		}
 	})
 }

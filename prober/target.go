@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/prober/action"
 	"github.com/prober-exporter/prober_exporter/prober/gate"
 	"github.com/prober-exporter/prober_exporter/prober/instance"
 )
@@ -80,7 +81,7 @@ func newTarget(m *Manager, c *config.Target, source instance.Source, before *tar
 			target:  t,
 			kind:    k,
 			probe:   p,
-			attempt: m.newAction(c, p),
+			attempt: newAttempt(m, c, p, source),
 			log:     t.log.With("probe_type", ProbeType(k)),
 		})
 	}
@@ -95,6 +96,15 @@ func newTarget(m *Manager, c *config.Target, source instance.Source, before *tar
 	t.noteStarted(inst, time.Now())
 	t.tellHeld()
 	return t
+}
+
+// newAttempt returns what an attempt of a probe does. A command runs where the
+// source says that the target is, if it can run one there (kubelet rule 11.5).
+func newAttempt(m *Manager, c *config.Target, p *config.Probe, source instance.Source) action.Func {
+	if runner, ok := source.(action.Runner); ok && p.Exec != nil {
+		return action.NewExecIn(runner, c, p)
+	}
+	return m.newAction(c, p)
 }
 
 // inherit takes over from the target's former configuration, which has retired.
