@@ -57,8 +57,11 @@ func LookCommand(file, pathEnv string) (string, error) {
 type command struct{ file, pathEnv string }
 
 // noticeCommand warns of a command that is not there. It may come later, so it is no
-// error. The name is that of the file: expanded, it might hold a secret.
+// error; and one that runs in the target's container is not looked for here. The name is that of the file: expanded, it might hold a secret.
 func (d *decoder) noticeCommand(v value, e *Exec, t *Target) {
+	if t.Instance.Source == SourceDocker {
+		return
+	}
 	_, values := t.expandedEnv()
 	path, ok := values["PATH"]
 	if !ok {

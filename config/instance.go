@@ -55,8 +55,8 @@ var (
 	}
 )
 
-// instance returns where instances of t come from; its ports and probes are known
-// already.
+// instance returns where instances of t come from; its ports are known already. What
+// depends on the probes is for listeners.
 func (d *decoder) instance(v value, t *Target) Instance {
 	all := []string{"source"}
 	for _, s := range sources {
@@ -88,6 +88,7 @@ func (d *decoder) instance(v value, t *Target) Instance {
 	switch source {
 	case sourceAuto, SourceListener:
 		d.listener(o, &i, t)
+		i.Auto = source == sourceAuto
 	case SourceProcess:
 		d.process(o, &i, t)
 	case SourceDocker:
@@ -119,6 +120,15 @@ func (d *decoder) listener(o object, i *Instance, t *Target) {
 		i.Ports = append(i.Ports, p)
 		i.addListener(t.Host, p.Number)
 	}
+}
+
+// listeners decides what the listener watches, and whether auto is one. v is the
+// instance block.
+func (d *decoder) listeners(v value, t *Target) {
+	i := &t.Instance
+	if i.Source != sourceAuto && i.Source != SourceListener {
+		return
+	}
 	if len(i.Ports) == 0 {
 		for _, k := range gate.Kinds() {
 			if host, port := t.Probe(k).endpoint(t.Host); port != 0 {
@@ -126,19 +136,18 @@ func (d *decoder) listener(o object, i *Instance, t *Target) {
 			}
 		}
 	}
-	if i.Source == sourceAuto {
-		i.Auto = true
-		d.choose(i, t)
+	if i.Auto {
+		d.choose(i)
 		return
 	}
 	if len(i.Listeners) == 0 && !d.failed() {
-		d.wrong(o.get("source"), "listener needs a port to watch: none of the probes uses one, and there is no instance.ports")
+		d.wrong(v, "source: listener needs a port to watch: no probe uses one, and instance.ports has none")
 	}
 }
 
 // choose makes auto what it is for this target: the listener where there are ports
 // of this machine to watch, else static.
-func (d *decoder) choose(i *Instance, t *Target) {
+func (d *decoder) choose(i *Instance) {
 	i.Source = SourceStatic
 	var local []Listener
 	for _, l := range i.Listeners {

@@ -64,6 +64,7 @@ func (d *decoder) target(v value, lines map[string]int) (Target, bool) {
 		Env:    d.env(o.get("env")),
 		Labels: d.labels(o.get("labels")),
 	}
+	t.Instance = d.instance(o.get("instance"), &t)
 	probes := [gate.NumKinds]**Probe{&t.StartupProbe, &t.ReadinessProbe, &t.LivenessProbe}
 	some := false
 	for _, k := range gate.Kinds() {
@@ -75,7 +76,7 @@ func (d *decoder) target(v value, lines map[string]int) (Target, bool) {
 	if !some {
 		d.wrong(v, "must have at least one of startupProbe, readinessProbe, livenessProbe")
 	}
-	t.Instance = d.instance(o.get("instance"), &t)
+	d.listeners(o.get("instance"), &t)
 	d.noticeRestarts(o.get(probeKeys[gate.Liveness]), &t)
 	return t, true
 }
