@@ -83,7 +83,8 @@ func TestDocumentedKeys(t *testing.T) {
 	}
 	for key := range strings.FieldsSeq("targets name host ports env labels instance source startupProbe readinessProbe livenessProbe " +
 		"containerPort protocol value exec httpGet tcpSocket grpc initialDelaySeconds timeoutSeconds periodSeconds successThreshold " +
-		"failureThreshold terminationGracePeriodSeconds command path port scheme httpHeaders service mode") {
+		"failureThreshold terminationGracePeriodSeconds command path port scheme httpHeaders service mode " +
+		"maxHoldSeconds refreshSeconds pidFile match container label socket") {
 		if text := string(data); !strings.Contains(text, "\n"+key+":") && !strings.Contains(text, "[ "+key+":") {
 			t.Errorf("%s is not documented", key)
 		}
