@@ -216,7 +216,7 @@ func TestListenerBroken(t *testing.T) {
 		was := l.Instance("app")
 		b.fail(errors.New("no permission"))
 		b.set()
-		time.Sleep(10 * time.Second)
+		time.Sleep(10*time.Second + time.Second/2) // between two reads
 		if l.Up() || l.Instance("app") != was || strings.Count(log.String(), "level=WARN") != 1 ||
 			!strings.Contains(l.Describe("app").Message, "no permission") {
 			t.Errorf("up %t, %+v, described as %q, log:\n%s", l.Up(), l.Instance("app"), l.Describe("app").Message, log)

@@ -15,6 +15,7 @@ package instance
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -238,9 +239,7 @@ func FuzzListening(f *testing.F) {
 func BenchmarkListeningLook(b *testing.B) {
 	all := map[uint16][]socket{}
 	for port := range uint16(1000) {
-		for p, s := range there(port, uint64(port)) {
-			all[p] = s
-		}
+		maps.Copy(all, there(port, uint64(port)))
 	}
 	l := begin(&watch, all, epoch)
 	b.ReportAllocs()
