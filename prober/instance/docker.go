@@ -39,6 +39,8 @@ type Docker struct {
 	minRetry, maxRetry time.Duration // between two attempts to connect
 	execGrace          time.Duration // what the end of an unfinished command may take
 
+	proc string // where the process file system is
+
 	// wake says that a target may be dirty.
 	wake chan struct{}
 
@@ -111,6 +113,7 @@ func NewDocker(socket string, log *slog.Logger) *Docker {
 		minRetry:  250 * time.Millisecond,
 		maxRetry:  15 * time.Second,
 		execGrace: time.Second,
+		proc:      "/proc",
 		wake:      make(chan struct{}, 1),
 		targets:   make(map[string]*dockerTarget),
 	}

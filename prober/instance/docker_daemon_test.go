@@ -106,12 +106,16 @@ func (f *dockerDaemon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := strings.TrimPrefix(r.URL.Path, "/v1.41")
 	f.mu.Lock()
 	f.asked = append(f.asked, r.Method+" "+r.URL.Path)
+	var longest string
 	for begin, h := range f.faults {
-		if h != nil && strings.HasPrefix(path, begin) {
-			f.mu.Unlock()
-			h(w, r)
-			return
+		if h != nil && strings.HasPrefix(path, begin) && len(begin) > len(longest) {
+			longest = begin
 		}
+	}
+	if h := f.faults[longest]; h != nil {
+		f.mu.Unlock()
+		h(w, r)
+		return
 	}
 	defer f.mu.Unlock()
 	switch {

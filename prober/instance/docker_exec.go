@@ -271,7 +271,7 @@ func (r *dockerRun) kill(ctx context.Context, pid int) {
 		return
 	}
 	defer func() { _ = p.Release() }()
-	if !containerPID(pid, r.container, false) {
+	if !containerPID(r.d.proc, pid, r.container, false) {
 		return
 	}
 	if exec, err := r.d.inspectExec(ctx, r.id); err != nil || !exec.Running || exec.Pid != pid {

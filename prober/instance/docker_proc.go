@@ -27,12 +27,13 @@ import (
 // below that of the agent (it has two numbers, as it has for the daemon); and it is
 // the container's first process if, and only if, that is what first says.
 //
-// A container in the daemon's own namespace never passes.
-func containerPID(pid int, container string, first bool) bool {
+// A container in the daemon's own namespace never passes. Proc is where the process file
+// system is.
+func containerPID(proc string, pid int, container string, first bool) bool {
 	if pid <= 1 || container == "" {
 		return false
 	}
-	dir := "/proc/" + strconv.Itoa(pid)
+	dir := proc + "/" + strconv.Itoa(pid)
 	groups, err := os.ReadFile(dir + "/cgroup")
 	if err != nil || !bytes.Contains(groups, []byte(container)) {
 		return false

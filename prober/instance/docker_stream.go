@@ -48,15 +48,15 @@ func dockerDemux(output io.Writer, stream io.Reader) error {
 		case header[0] > daemon || header[1]|header[2]|header[3] != 0:
 			return errors.New("read the output: it is not in frames")
 		}
-		frame := io.LimitReader(stream, int64(binary.BigEndian.Uint32(header[4:])))
+		size := int64(binary.BigEndian.Uint32(header[4:]))
 		if header[0] == daemon {
-			text, err := io.ReadAll(io.LimitReader(frame, maxDockerError))
+			text, err := io.ReadAll(io.LimitReader(stream, min(size, maxDockerError)))
 			if err != nil {
 				return fmt.Errorf("read the output: %w", err)
 			}
 			return fmt.Errorf("the daemon says: %s", dockerLine(string(text)))
 		}
-		if _, err := io.Copy(output, frame); err != nil {
+		if _, err := io.CopyN(output, stream, size); err != nil {
 			return fmt.Errorf("read the output: %w", err)
 		}
 	}

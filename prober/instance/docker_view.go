@@ -84,7 +84,7 @@ func (d *Docker) find(ctx context.Context, e *dockerTarget) (dockerFinding, erro
 	default:
 		found = dockerFinding{trouble: nothingToLookAt, text: "neither a container nor a label is configured"}
 	}
-	if c := found.container; c != nil && c.State.Status == "running" && containerPID(c.State.Pid, c.ID, true) {
+	if c := found.container; c != nil && c.State.Status == "running" && containerPID(d.proc, c.State.Pid, c.ID, true) {
 		found.pid = c.State.Pid
 	}
 	return found, err
