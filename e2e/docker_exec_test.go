@@ -47,6 +47,7 @@ func (w *dockerWorld) processes(t *testing.T, command string) int {
 // An exec probe runs in the container, with the kubelet's rules: exit 0 is success, any
 // other code a failure, what cannot be started says nothing; 10 KiB of output are kept.
 func dockerExec(t *testing.T, w *dockerWorld) {
+	t.Setenv("OF_THE_AGENT", "secret")
 	w.run(t, "app", "--env", "SHAPE=round", "app:e2e")
 	s := watchDocker(t, w, byName)
 	s.running(t, gate.Instance{})
@@ -62,12 +63,11 @@ func dockerExec(t *testing.T, w *dockerWorld) {
 		{command: "/app turns", want: action.Outcome{Success: true, Output: "out0 err0 out1 err1 out2 err2 "}},
 		{command: "/app env COLOUR", want: action.Outcome{Success: true, Output: "blue"}},
 		{command: "/app env SHAPE", want: action.Outcome{Success: true, Output: "round"}},
-		{command: "/app env PWD_OF_THE_AGENT", want: action.Outcome{Success: true}},
+		{command: "/app env OF_THE_AGENT", want: action.Outcome{Success: true}},
 		{command: "/no/such/thing x", want: action.Outcome{Reason: action.ExecStart}, wantErr: true},
 		{command: "nosuchthing", want: action.Outcome{Reason: action.ExecStart}, wantErr: true},
 		{command: "/etc", want: action.Outcome{Reason: action.ExecStart}, wantErr: true},
 	} {
-		os.Setenv("PWD_OF_THE_AGENT", "secret")
 		got, err := dockerAttempt(t, s, 10*time.Second, strings.Fields(c.command)...)
 		if c.wantErr {
 			t.Logf("%s: %v", c.command, err)

@@ -17,7 +17,6 @@ package e2e
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -40,7 +39,7 @@ type dockerSeen struct {
 // watchDocker runs a source on the world's daemon until the test ends.
 func watchDocker(t *testing.T, w *dockerWorld, watched config.Instance) *dockerSeen {
 	t.Helper()
-	s := &dockerSeen{Docker: instance.NewDocker(w.socket, slog.New(slog.NewTextHandler(io.Discard, nil)))}
+	s := &dockerSeen{Docker: instance.NewDocker(w.socket, slog.New(slog.DiscardHandler))}
 	s.Watch(&config.Target{Name: "app", Instance: watched})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

@@ -44,7 +44,7 @@ type dockerWorld struct {
 // test, whatever becomes of that.
 func newDockerWorld(t *testing.T) *dockerWorld {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "e2e-docker-") // t.TempDir makes names too long for a socket
+	dir, err := os.MkdirTemp("", "e2e-docker-") //nolint:usetesting // t.TempDir is too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}

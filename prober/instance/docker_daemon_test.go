@@ -53,7 +53,7 @@ func dockerID(n int) string { return fmt.Sprintf("%02d%s", n, strings.Repeat("ab
 // newDockerDaemon starts one with no containers.
 func newDockerDaemon(t *testing.T) *dockerDaemon {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "docker") // t.TempDir is too long for a socket
+	dir, err := os.MkdirTemp("", "docker") //nolint:usetesting // t.TempDir is too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
