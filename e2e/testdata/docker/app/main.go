@@ -44,11 +44,25 @@ func main() {
 		}
 	})
 	http.HandleFunc("/ill", func(http.ResponseWriter, *http.Request) { ill.Store(true) })
+	http.HandleFunc("/crash", func(http.ResponseWriter, *http.Request) { os.Exit(3) })
+	http.HandleFunc("/eat", func(http.ResponseWriter, *http.Request) { eat() })
 	http.ListenAndServe(":8080", nil)
 }
 
-// command does what an exec probe asks for: "exit CODE TEXT...", "env NAME", "hang",
-// and, with a request to the application, "ask PATH", "crash CODE" and "eat".
+// eat eats memory until it is killed for that.
+func eat() {
+	var eaten [][]byte
+	for {
+		b := make([]byte, 1<<20)
+		for i := 0; i < len(b); i += 4096 {
+			b[i] = 1
+		}
+		eaten = append(eaten, b)
+		_ = eaten
+	}
+}
+
+// command does what an exec probe asks for: "ask PATH" is a request to the application.
 func command(args []string) int {
 	switch args[0] {
 	case "exit":
@@ -80,15 +94,7 @@ func command(args []string) int {
 		time.Sleep(200 * time.Millisecond)
 		return code
 	case "eat":
-		var eaten [][]byte
-		for {
-			b := make([]byte, 1<<20)
-			for i := 0; i < len(b); i += 4096 {
-				b[i] = 1
-			}
-			eaten = append(eaten, b)
-			_ = eaten
-		}
+		eat()
 	case "ask":
 		resp, err := http.Get("http://127.0.0.1:8080" + args[1])
 		if err != nil {
