@@ -1,0 +1,265 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package instance
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// errGone says that there is no such process any more.
+var errGone = errors.New("no such process")
+
+// procBuffer bounds what is read of a file: beyond it no command line is matched.
+const procBuffer = 64 << 10
+
+// procs reads processes from a proc file system. It is for one goroutine.
+type procs struct {
+	root string
+	buf  []byte
+}
+
+// procStat is what is used of /proc/PID/stat.
+type procStat struct {
+	process
+	name   string
+	parent int
+	ended  bool // a zombie, of which no other thread runs on either
+}
+
+// readFile reads the beginning of a file into buf, without waiting for whoever may have
+// the other end of it.
+func readFile(path string, buf []byte, check func(fd int) error) ([]byte, error) {
+	var fd int
+	err := again(func() (err error) {
+		fd, err = unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = unix.Close(fd) }() // it was only read
+	if check != nil {
+		if err := check(fd); err != nil {
+			return nil, err
+		}
+	}
+	n := 0
+	for n < len(buf) {
+		var m int
+		err := again(func() (err error) { m, err = unix.Read(fd, buf[n:]); return err })
+		if err != nil {
+			return nil, err
+		}
+		if m == 0 {
+			break
+		}
+		n += m
+	}
+	return buf[:n], nil
+}
+
+// again calls f until no signal interrupts it.
+func again(f func() error) error {
+	for {
+		if err := f(); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
+
+// of reads a file of a process; what it returns is good until the next call.
+func (p *procs) of(pid int, name string) ([]byte, error) {
+	if p.buf == nil {
+		p.buf = make([]byte, procBuffer)
+	}
+	path := p.path(pid, name)
+	text, err := readFile(path, p.buf, nil)
+	switch {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ESRCH):
+		return nil, errGone
+	case err != nil:
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	return text, nil
+}
+
+func (p *procs) path(pid int, name string) string {
+	return p.root + "/" + strconv.Itoa(pid) + "/" + name
+}
+
+// stat reads what a process is. The name in the file is of its own choice, brackets and
+// blanks included: what follows counts from the last bracket.
+func (p *procs) stat(pid int) (procStat, error) {
+	text, err := p.of(pid, "stat")
+	if err != nil {
+		return procStat{}, err
+	}
+	begin, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
+	if begin < 0 || end < begin {
+		return procStat{}, fmt.Errorf("read %s: no name in it", p.path(pid, "stat"))
+	}
+	// The state is the third field, counted from 1.
+	const first = 3
+	fields := bytes.Fields(text[end+1:])
+	if len(fields) < 20 {
+		return procStat{}, fmt.Errorf("read %s: %d fields after the name, not 20", p.path(pid, "stat"), len(fields))
+	}
+	parent, err1 := strconv.Atoi(string(fields[4-first]))
+	threads, err2 := strconv.Atoi(string(fields[20-first]))
+	start, err3 := strconv.ParseUint(string(fields[22-first]), 10, 64)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return procStat{}, fmt.Errorf("read %s: %w", p.path(pid, "stat"), err)
+	}
+	state := fields[0][0]
+	return procStat{
+		process: process{pid: pid, start: start}, name: string(text[begin+1 : end]), parent: parent,
+		ended: (state == 'Z' || state == 'X' || state == 'x') && threads <= 1,
+	}, nil
+}
+
+// runs reports whether a process is still the one that it was.
+func (p *procs) runs(who process) (bool, error) {
+	is, err := p.stat(who.pid)
+	if errors.Is(err, errGone) {
+		return false, nil
+	}
+	return err == nil && is.process == who && !is.ended, err
+}
+
+// command returns the command line with blanks between its words; that of a kernel's
+// thread or a zombie is empty.
+func (p *procs) command(pid int) (string, error) {
+	text, err := p.of(pid, "cmdline")
+	if err != nil {
+		return "", err
+	}
+	for i, b := range text {
+		if b == 0 {
+			text[i] = ' '
+		}
+	}
+	return string(bytes.TrimRight(text, " ")), nil
+}
+
+// thread reports whether the number is that of a thread that is not its process.
+func (p *procs) thread(pid int) (bool, error) {
+	text, err := p.of(pid, "status")
+	if err != nil {
+		return false, err
+	}
+	for line := range bytes.Lines(text) {
+		if group, ok := bytes.CutPrefix(line, []byte("Tgid:")); ok {
+			return string(bytes.TrimSpace(group)) != strconv.Itoa(pid), nil
+		}
+	}
+	return false, fmt.Errorf("read %s: no Tgid in it", p.path(pid, "status"))
+}
+
+// all lists the processes; threads are not among them.
+func (p *procs) all() ([]int, error) {
+	var pids []int
+	err := names(p.root, func(_ int, name string) bool {
+		if pid, err := strconv.Atoi(name); err == nil {
+			pids = append(pids, pid)
+		}
+		return true
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	return pids, nil
+}
+
+// holds calls visit with the inode of each socket that a process has open, until it
+// returns false.
+func (p *procs) holds(pid int, visit func(inode uint64) bool) error {
+	var link [64]byte
+	err := names(p.path(pid, "fd"), func(dir int, name string) bool {
+		n, err := unix.Readlinkat(dir, name, link[:])
+		if err != nil {
+			return true // closed meanwhile
+		}
+		number, ok := strings.CutPrefix(string(link[:n]), "socket:[")
+		if !ok {
+			return true
+		}
+		inode, err := strconv.ParseUint(strings.TrimSuffix(number, "]"), 10, 64)
+		return err != nil || visit(inode)
+	})
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) {
+		return errGone
+	}
+	return err
+}
+
+// names calls visit with the names in a directory, until it returns false.
+func names(dir string, visit func(fd int, name string) bool) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = d.Close() }() // it was only read
+	for {
+		some, err := d.Readdirnames(256)
+		for _, name := range some {
+			if !visit(int(d.Fd()), name) {
+				return nil
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// newest returns the number that was given to a process or thread last; it tells whether
+// there can be new ones.
+func (p *procs) newest() (string, error) {
+	var buf [128]byte
+	path := filepath.Join(p.root, "loadavg")
+	text, err := readFile(path, buf[:], nil)
+	if err != nil {
+		return "", fmt.Errorf("read %s: %w", path, err)
+	}
+	fields := bytes.Fields(text)
+	if len(fields) < 5 {
+		return "", fmt.Errorf("read %s: %d fields, not 5", path, len(fields))
+	}
+	return string(fields[4]), nil
+}
+
+// ours is nil if the numbers in the proc file system are those of our own process
+// namespace.
+func (p *procs) ours() error {
+	self, err := os.Readlink(filepath.Join(p.root, "self"))
+	if err != nil {
+		return fmt.Errorf("find ourselves among the processes: %w", err)
+	}
+	if self != strconv.Itoa(os.Getpid()) {
+		return fmt.Errorf("%s is of another process namespace than the agent: mount its own there", p.root)
+	}
+	return nil
+}

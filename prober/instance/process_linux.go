@@ -1,0 +1,174 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package instance
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ticks is how many of the kernel's clock ticks, as it shows them, make a second: 100 on
+// every architecture that Go knows, whatever the kernel's own timer does.
+const ticks = 100
+
+// What is wrong, and what is to be done about it.
+var (
+	errHidden = errors.New("other users' processes are hidden (hidepid on /proc): run the agent as the target's user or in the group that may see them")
+	errDenied = errors.New("the owner of the port cannot be seen: the agent needs the target's user id or CAP_SYS_PTRACE")
+	errNobody = errors.New("no process that the agent sees owns the port: they must share a process namespace (in a pod: shareProcessNamespace: true)")
+	errItself = errors.New("the pid file names the agent itself: they must share a process namespace (in a pod: shareProcessNamespace: true)")
+)
+
+// eyes are what a look needs. They are of who has the turn.
+type eyes struct {
+	procs   procs
+	sockets sockets
+	found   []socket // buffer
+	boot    string   // the first 8 digits of the boot's id
+
+	scan     *scan     // the last one, while somebody is sought
+	scanNext time.Time // when the next may be
+	newest   string    // the newest process at the last look for one
+	forked   time.Time // when that changed
+}
+
+// id is the identity of a leader's life.
+func (e *eyes) id(who process) string {
+	if e.boot == "" {
+		text, err := os.ReadFile(filepath.Join(e.procs.root, "sys/kernel/random/boot_id"))
+		if err != nil || len(text) < 8 {
+			text = []byte("00000000") // a sandbox without it: an id need not outlive us
+		}
+		e.boot = string(text[:8])
+	}
+	return e.boot + "/" + strconv.Itoa(who.pid) + "/" + strconv.FormatUint(who.start, 10)
+}
+
+// age is how long ago a process was started. Both are in the reader's time namespace.
+func age(who process) time.Duration {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
+		return 0 // every kernel since 2.6.39 has it
+	}
+	return max(0, time.Duration(now.Nano())-time.Duration(who.start)*(time.Second/ticks))
+}
+
+// look looks at some targets and publishes what it sees. The caller has the turn.
+func (p *Process) look(ws []*watched) {
+	e := &p.eyes
+	if e.procs.root == "" {
+		e.procs.root = "/proc"
+	}
+	if !p.sees(e.procs.ours()) {
+		return
+	}
+	var listening error
+	for _, w := range ws {
+		if w.port != 0 {
+			e.found, listening = e.sockets.read(e.found[:0])
+			break
+		}
+	}
+	settled := true
+	for _, w := range ws {
+		p.lookAt(w, listening)
+		p.publish(w)
+		settled = settled && w.alive && !w.anew
+	}
+	if settled && !time.Now().Before(e.scanNext) {
+		e.scan = nil // nobody needs it, and another can be had
+	}
+	p.mu.Lock()
+	p.scanned = e.scan != nil
+	p.mu.Unlock()
+}
+
+// sees notes whether anything can be seen at all.
+func (p *Process) sees(err error) bool {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	p.mu.Lock()
+	was := p.broken
+	p.broken = text
+	if was != text {
+		for name := range p.targets {
+			p.changed[name] = true
+		}
+	}
+	p.mu.Unlock()
+	switch {
+	case was == "" && err != nil:
+		p.log.Warn("processes cannot be looked up: what was seen last stays", "err", err)
+	case was != "" && err == nil:
+		p.log.Info("processes can be looked up again")
+	}
+	return err == nil
+}
+
+// lookAt looks whether a target's leader runs, and for another.
+func (p *Process) lookAt(w *watched, listening error) {
+	e := &p.eyes
+	if w.alive {
+		alive, err := e.procs.runs(w.lead)
+		if err != nil {
+			w.err = err // it may well run
+			return
+		}
+		if !alive {
+			w.alive, w.tried, w.inodes = false, nil, nil
+		}
+	}
+	next, decided, err := process{}, false, listening
+	switch {
+	case w.pidFile != "":
+		next, decided, err = p.byPIDFile(w)
+	case w.port != 0 && err == nil:
+		next, decided, err = p.byPort(w)
+	case w.match != "":
+		next, decided, err = p.byMatch(w)
+	}
+	if decided || err != nil {
+		w.err = err
+	}
+	switch {
+	case !decided:
+	case next == process{}:
+		if w.anew { // what was led is not sought any more
+			w.lead, w.alive, w.since = process{}, false, time.Time{}
+		}
+		w.anew = false
+	case next == w.lead && w.alive:
+		w.anew = false
+	default:
+		if next != w.lead {
+			w.lead, w.since = next, time.Now().Add(-age(next))
+		}
+		w.alive, w.anew = true, false
+	}
+}
+
+// keep is the answer of a look that finds nobody else.
+func (w *watched) keep() (process, bool, error) {
+	if w.alive && !w.anew {
+		return w.lead, true, nil
+	}
+	return process{}, true, nil
+}

@@ -1,0 +1,127 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package instance
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// byPIDFile takes the process whose number is in the pid file.
+func (p *Process) byPIDFile(w *watched) (process, bool, error) {
+	w.staleWhy = ""
+	pid, written, err := readPIDFile(w.pidFile)
+	if err != nil {
+		return process{}, false, err
+	}
+	if pid == 0 {
+		return w.keep()
+	}
+	if pid == os.Getpid() {
+		return process{}, false, errItself
+	}
+	is, err := p.eyes.procs.stat(pid)
+	if errors.Is(err, errGone) {
+		if errors.Is(unix.Kill(pid, 0), unix.EPERM) {
+			return process{}, false, errHidden
+		}
+		return w.keep()
+	}
+	if err != nil {
+		return process{}, false, err
+	}
+	if is.ended {
+		return w.keep()
+	}
+	if w.alive && is.process == w.lead {
+		return w.lead, true, nil
+	}
+	if written.before(is.process) {
+		w.staleWhy = "the pid file is older than the process that it names, which is not taken; touch the file if it is right"
+		if w.stale != is.process {
+			w.stale = is.process
+			p.log.Warn("pid file is older than the process that it names, which is not taken; touch the file if it is right",
+				"target", w.name, "file", w.pidFile, "pid", pid)
+		}
+		return w.keep()
+	}
+	thread, err := p.eyes.procs.thread(pid)
+	if errors.Is(err, errGone) || thread {
+		return w.keep()
+	}
+	return is.process, err == nil, err
+}
+
+// pidFileText is more than a number and what may stand around it.
+const pidFileText = 128
+
+// slack is how much older than its process a pid file may be: file systems keep time by
+// the second, some by two.
+const slack = 2 * time.Second
+
+// written is when a pid file was.
+type written struct {
+	at       time.Time
+	inMemory bool // on a file system that does not outlive a boot
+}
+
+// before reports whether the file was written before the process began: its number was
+// another's then. A file that no boot survives and that seems older than the boot shows
+// that the clock has been set since; then nothing can be said.
+func (f written) before(who process) bool {
+	now := time.Now()
+	if f.inMemory && f.at.Before(now.Add(-age(process{}))) {
+		return false
+	}
+	return f.at.Add(slack).Before(now.Add(-age(who)))
+}
+
+// readPIDFile reads the number in the first line of a file; 0 if there is none yet.
+func readPIDFile(path string) (pid int, when written, err error) {
+	var buf [pidFileText]byte
+	text, err := readFile(path, buf[:], func(fd int) error {
+		var stat unix.Stat_t
+		if err := unix.Fstat(fd, &stat); err != nil {
+			return err
+		}
+		if stat.Mode&unix.S_IFMT != unix.S_IFREG {
+			return errors.New("not a regular file")
+		}
+		when.at = time.Unix(stat.Mtim.Unix())
+		var fs unix.Statfs_t
+		when.inMemory = unix.Fstatfs(fd, &fs) == nil && (uint32(fs.Type) == unix.TMPFS_MAGIC || uint32(fs.Type) == unix.RAMFS_MAGIC)
+		return nil
+	})
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, when, nil
+	}
+	if err != nil {
+		return 0, when, fmt.Errorf("read pid file %q: %w", path, err)
+	}
+	line, _, _ := bytes.Cut(bytes.TrimSpace(text), []byte("\n"))
+	if len(line) == 0 && len(text) < len(buf) {
+		return 0, when, nil
+	}
+	number, err := strconv.ParseInt(string(bytes.TrimSpace(line)), 10, 32)
+	if err != nil || number <= 0 {
+		return 0, when, fmt.Errorf("read pid file %q: no process number in its first line", path)
+	}
+	return int(number), when, nil
+}

@@ -1,0 +1,179 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package instance
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/prober/gate"
+)
+
+// lookAtAll is a look at every target, by who has the turn.
+func (p *Process) lookAtAll() {
+	began := time.Now()
+	p.look(p.all())
+	ended := time.Now()
+	p.mu.Lock()
+	p.began, p.again = began, ended.Add(processShare*ended.Sub(began))
+	p.mu.Unlock()
+	p.poke()
+}
+
+// all returns the targets.
+func (p *Process) all() []*watched {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ws := make([]*watched, 0, len(p.targets))
+	for _, w := range p.targets {
+		ws = append(ws, w)
+	}
+	return ws
+}
+
+// poke makes Run go round.
+func (p *Process) poke() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run looks until ctx is done.
+func (p *Process) Run(ctx context.Context, changed func(target string)) error {
+	ends := newEnds()
+	defer ends.close()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		for _, target := range p.news() {
+			changed(target)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-p.wake: // somebody else has looked
+		case <-ends.seen:
+			p.inTurn(ctx, func() { p.look(p.led(ends.take())) })
+		case <-timer.C:
+			p.inTurn(ctx, p.lookAtAll)
+		}
+		if wait := p.follow(ends); wait > 0 {
+			timer.Reset(wait)
+		} else {
+			timer.Stop()
+		}
+	}
+}
+
+// inTurn waits for the turn, and runs f in it.
+func (p *Process) inTurn(ctx context.Context, f func()) {
+	select {
+	case p.turn <- struct{}{}:
+		f()
+		<-p.turn
+	case <-ctx.Done():
+	}
+}
+
+// news returns the targets that Run has to tell of.
+func (p *Process) news() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	names := slices.Sorted(maps.Keys(p.changed))
+	clear(p.changed)
+	return names
+}
+
+// led returns the targets whose leader is one of these.
+func (p *Process) led(by map[process]bool) []*watched {
+	return slices.DeleteFunc(p.all(), func(w *watched) bool { return !by[w.lead] })
+}
+
+// follow has the ends of the present leaders waited for, and says how long it is until
+// everything is to be looked at; 0: not before something happens.
+func (p *Process) follow(ends *ends) time.Duration {
+	leaders := make(map[process]bool)
+	var every time.Duration
+	soon := func(d time.Duration) {
+		if every == 0 || d < every {
+			every = d
+		}
+	}
+	p.mu.Lock()
+	for _, w := range p.targets {
+		if w.follow != (process{}) {
+			leaders[w.follow] = true
+		}
+		switch {
+		case w.pending:
+			soon(processGone)
+		case w.match == "" || w.blind:
+			soon(processRuns)
+		}
+	}
+	if p.broken != "" || p.scanned {
+		soon(processRuns)
+	}
+	began, again := p.began, p.again
+	p.mu.Unlock()
+	if ends.follow(leaders) {
+		soon(processGone)
+	}
+	if every == 0 {
+		return 0
+	}
+	return max(time.Until(began.Add(every)), time.Until(again), 1)
+}
+
+// publish makes what a look has found known, and logs what has changed in what can be
+// looked up. The instance is the leader's life, until there is another.
+func (p *Process) publish(w *watched) {
+	view, details, follow := gate.Instance{}, Details{Message: w.staleWhy}, process{}
+	switch {
+	case w.lead == process{}:
+	case w.alive:
+		view = gate.Instance{ID: p.eyes.id(w.lead), Phase: gate.Running, StartedAt: w.since}
+		details.PID, follow = w.lead.pid, w.lead
+	default:
+		view = gate.Instance{ID: p.eyes.id(w.lead), Phase: gate.Terminated, StartedAt: w.since}
+	}
+	if w.err != nil {
+		details.Message = w.err.Error()
+	}
+	p.mu.Lock()
+	if p.targets[w.name] != w {
+		p.mu.Unlock()
+		return // forgotten meanwhile
+	}
+	was := w.blind
+	if w.blind = w.err != nil; w.blind != was {
+		if p.blind--; w.blind {
+			p.blind += 2
+		}
+	}
+	if w.view != view || w.details != details {
+		p.changed[w.name] = true
+	}
+	w.view, w.details, w.follow, w.pending = view, details, follow, w.anew || !w.alive
+	p.mu.Unlock()
+	switch {
+	case w.err != nil && !was:
+		p.log.Warn("process of target cannot be looked up: what was seen last stays", "target", w.name, "err", w.err)
+	case w.err == nil && was:
+		p.log.Info("process of target can be looked up again", "target", w.name)
+	}
+}

@@ -1,0 +1,262 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package instance
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// newborn is how long after a process has begun its command line may still change:
+	// it begins with its parent's.
+	newborn = time.Second
+	// seekAgain is how often processes are gone through although nothing is new.
+	seekAgain = time.Second
+)
+
+// scan is what one walk over all processes found. It serves every target; who is taken
+// because of it is looked at once more.
+type scan struct {
+	pids     []int
+	commands []string         // one for each; empty if no target has a pattern
+	owners   map[uint64][]int // of the listening sockets; nil if no target has a port
+	denied   bool             // of some the sockets could not be seen
+	hidden   bool             // some are not shown
+	taken    time.Time
+}
+
+// walk takes a scan, unless that would cost too much by now.
+func (p *Process) walk() error {
+	e := &p.eyes
+	began := time.Now()
+	if began.Before(e.scanNext) {
+		return nil
+	}
+	s, err := p.seeAll(began)
+	ended := time.Now()
+	e.scanNext = ended.Add(processShare * ended.Sub(began))
+	if err == nil {
+		e.scan = s
+	}
+	return err
+}
+
+func (p *Process) seeAll(began time.Time) (*scan, error) {
+	e := &p.eyes
+	patterns, ports := false, false
+	for _, w := range p.all() {
+		patterns, ports = patterns || w.match != "", ports || w.port != 0
+	}
+	pids, err := e.procs.all()
+	if err != nil {
+		return nil, err
+	}
+	s := &scan{pids: pids, hidden: !slices.Contains(pids, 1), taken: began}
+	if patterns {
+		s.commands = make([]string, len(pids))
+		for i, pid := range pids {
+			command, err := e.procs.command(pid)
+			if err != nil && !errors.Is(err, errGone) {
+				s.hidden = true
+			}
+			s.commands[i] = command
+		}
+	}
+	if ports {
+		s.owners = make(map[uint64][]int)
+		for _, one := range e.found {
+			s.owners[one.inode] = nil
+		}
+		for _, pid := range pids {
+			err := e.procs.holds(pid, func(inode uint64) bool {
+				if of, listens := s.owners[inode]; listens && !slices.Contains(of, pid) {
+					s.owners[inode] = append(of, pid)
+				}
+				return true
+			})
+			s.denied = s.denied || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM)
+		}
+	}
+	return s, nil
+}
+
+// byMatch takes the oldest process whose command line matches. Later ones are younger,
+// so that nobody is sought while it runs.
+func (p *Process) byMatch(w *watched) (process, bool, error) {
+	if w.alive && !w.anew {
+		return w.lead, true, nil
+	}
+	e := &p.eyes
+	if s := e.scan; s != nil && w.tried != s {
+		w.tried = s
+		if found := p.oldestMatch(w, s); found != (process{}) {
+			return found, true, nil
+		}
+	}
+	if !e.worthwhile() {
+		return process{}, false, nil
+	}
+	if err := p.walk(); err != nil {
+		return process{}, false, err
+	}
+	s := e.scan
+	if s == nil || w.tried == s {
+		return process{}, false, nil // not yet: it would cost too much
+	}
+	w.tried = s
+	found := p.oldestMatch(w, s)
+	if found == (process{}) && s.hidden {
+		return process{}, false, errHidden
+	}
+	return found, true, nil
+}
+
+// worthwhile reports whether a scan can show what the last one did not: somebody was
+// born since, is so young that it may yet become another, or it is long ago.
+func (e *eyes) worthwhile() bool {
+	now := time.Now()
+	newest, err := e.procs.newest()
+	if err != nil || newest != e.newest {
+		e.newest, e.forked = newest, now
+	}
+	return e.scan == nil || e.scan.commands == nil || now.Sub(e.forked) < newborn || now.Sub(e.scan.taken) >= seekAgain
+}
+
+func (p *Process) oldestMatch(w *watched, s *scan) process {
+	var oldest process
+	for i, command := range s.commands {
+		if command == "" || !w.pattern.MatchString(command) {
+			continue
+		}
+		is, err := p.eyes.procs.stat(s.pids[i])
+		if err != nil || is.ended || oldest != (process{}) && oldest.before(is.process) {
+			continue
+		}
+		// The number may have been given to another since.
+		if now, err := p.eyes.procs.command(is.pid); err != nil || now != command || p.descends(is) {
+			continue
+		}
+		oldest = is.process
+	}
+	return oldest
+}
+
+// descends reports whether a process is the agent or was started by it, as the commands
+// of exec probes are.
+func (p *Process) descends(is procStat) bool {
+	for us := os.Getpid(); is.pid != us; {
+		parent, err := p.eyes.procs.stat(is.parent)
+		if err != nil || parent.start > is.start {
+			return false
+		}
+		is = parent
+	}
+	return true
+}
+
+// byPort takes the oldest process that holds a socket which listens on the port. It is
+// sought when there are other sockets than before; one that holds none of them any more
+// leads on until somebody else does or it ends.
+func (p *Process) byPort(w *watched) (process, bool, error) {
+	e := &p.eyes
+	inodes := e.on(w.port)
+	if len(inodes) == 0 {
+		w.inodes = nil
+		return w.keep()
+	}
+	same := slices.Equal(inodes, w.inodes)
+	if w.alive && !w.anew && (same || e.owns(w.lead.pid, inodes)) {
+		w.inodes = inodes
+		return w.lead, true, nil
+	}
+	if s := e.scan; s != nil && w.tried != s {
+		w.tried = s
+		if found := p.oldestOwner(s, inodes); found != (process{}) {
+			w.inodes = inodes
+			return found, true, nil
+		}
+	}
+	if same && time.Now().Before(w.retry) {
+		return process{}, false, nil
+	}
+	if err := p.walk(); err != nil {
+		return process{}, false, err
+	}
+	s := e.scan
+	if s == nil || w.tried == s {
+		return process{}, false, nil // not yet: it would cost too much
+	}
+	w.tried, w.inodes, w.retry = s, inodes, time.Now().Add(seekAgain)
+	if found := p.oldestOwner(s, inodes); found != (process{}) {
+		return found, true, nil
+	}
+	// The owner may have ended while we looked for it.
+	var err error
+	if e.found, err = e.sockets.read(e.found[:0]); err != nil {
+		return process{}, false, err
+	}
+	switch {
+	case !slices.Equal(inodes, e.on(w.port)):
+		w.inodes = nil
+		return process{}, false, nil
+	case s.denied || s.hidden:
+		return process{}, false, errDenied
+	}
+	return process{}, false, errNobody
+}
+
+// on returns the inodes of the sockets that listen on a port, ordered.
+func (e *eyes) on(port int) []uint64 {
+	var inodes []uint64
+	for _, one := range e.found {
+		if int(one.local.Port()) == port {
+			inodes = append(inodes, one.inode)
+		}
+	}
+	slices.Sort(inodes)
+	return inodes
+}
+
+// owns reports whether a process holds one of the sockets.
+func (e *eyes) owns(pid int, inodes []uint64) bool {
+	owns := false
+	err := e.procs.holds(pid, func(inode uint64) bool {
+		_, owns = slices.BinarySearch(inodes, inode)
+		return !owns
+	})
+	return owns && err == nil
+}
+
+// oldestOwner returns the oldest process that holds one of the sockets. A service
+// manager that holds sockets for its services leads none of them.
+func (p *Process) oldestOwner(s *scan, inodes []uint64) process {
+	var oldest process
+	for _, inode := range inodes {
+		for _, pid := range s.owners[inode] {
+			is, err := p.eyes.procs.stat(pid)
+			switch {
+			case err != nil || is.ended || is.name == "systemd":
+			case oldest != (process{}) && oldest.before(is.process):
+			case p.eyes.owns(pid, inodes):
+				oldest = is.process
+			}
+		}
+	}
+	return oldest
+}
