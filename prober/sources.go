@@ -44,6 +44,8 @@ func newWatcher(c *config.Instance, log *slog.Logger) instance.Watcher {
 	switch log = log.With("source", c.Source); c.Source {
 	case config.SourceListener:
 		return instance.NewListener(log)
+	case config.SourceProcess:
+		return instance.NewProcess(log)
 	case config.SourceDocker:
 		return instance.NewDocker(c.Socket, log)
 	case config.SourceKubernetes:

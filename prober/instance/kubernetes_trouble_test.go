@@ -34,7 +34,7 @@ var podAnswers = []struct {
 	want   string
 }{
 	{"401", 401, `{"kind":"Status","message":"Unauthorized"}`, "", "does not accept the service account's token (401)"},
-	{"403", 403, refused, "", `lacks the rule {apiGroups: [\"\"], resources: [pods], resourceNames: [web-0], verbs: [VERB]}`},
+	{"403", 403, status403, "", `lacks the rule {apiGroups: [\"\"], resources: [pods], resourceNames: [web-0], verbs: [VERB]}`},
 	{"404 of something else", 404, "404 page not found", "", "answers 404"},
 	{"500 without a message", 500, `{}`, "", "500 Internal Server Error"},
 	{"503", 503, "no backend", "", "answers 503"},
