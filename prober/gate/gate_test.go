@@ -306,3 +306,25 @@ func TestNames(t *testing.T) {
 		t.Error("Params does not return what New was given")
 	}
 }
+
+// A probe that was removed begins again as a new one does; one that is not configured
+// does not.
+func TestRestore(t *testing.T) {
+	target := one(Liveness, Params{SuccessThreshold: 1, FailureThreshold: 3})
+	_, failed := play(target, Liveness, 0, "FFF")
+	restored := failed.Remove(Liveness).Restore(Liveness).Restore(Startup)
+	if restored != target {
+		t.Errorf("got %+v, want %+v", restored, target)
+	}
+}
+
+// An instance that is seen under another name is the same: what was said of it stays.
+func TestRename(t *testing.T) {
+	_, target := play(one(Readiness, Params{}), Readiness, 0, "S")
+	if renamed := target.Rename("a", "b"); !renamed.Ready(alive("b")) || renamed.Ready(alive("a")) {
+		t.Errorf("ready as b %t, as a %t; want true, false", renamed.Ready(alive("b")), renamed.Ready(alive("a")))
+	}
+	if target.Rename("other", "b") != target {
+		t.Error("another instance was renamed")
+	}
+}
