@@ -185,7 +185,7 @@ func (k *Kubernetes) known() (uid string, gone bool) {
 
 func (k *Kubernetes) warn(target, text string) {
 	if text != "" {
-		k.log.Warn("target cannot be watched", "source", config.SourceKubernetes, "target", target, "err", text)
+		k.log.Warn("target cannot be watched", "target", target, "err", text)
 	}
 }
 

@@ -18,8 +18,6 @@ import (
 	"errors"
 	"math/rand/v2"
 	"time"
-
-	"github.com/prober-exporter/prober_exporter/config"
 )
 
 // podFollower is one Run of the source: it looks at the pod, watches it from there,
@@ -137,7 +135,7 @@ func (f *podFollower) gone() {
 	last := *f.source.pod
 	f.source.mu.Unlock()
 	last.gone = true
-	f.source.log.Info("pod has been deleted", "source", config.SourceKubernetes)
+	f.source.log.Info("pod has been deleted")
 	f.source.see(&last, f.changed)
 }
 
@@ -202,7 +200,7 @@ func (f *podFollower) take(self podSelf, e podEvent) error {
 func (f *podFollower) well(self podSelf) {
 	if f.source.setUp(true) {
 		f.told = 0
-		f.source.log.Info("pod is watched", "source", config.SourceKubernetes, "namespace", self.namespace, "pod", self.name)
+		f.source.log.Info("pod is watched", "namespace", self.namespace, "pod", self.name)
 	}
 }
 
@@ -220,7 +218,7 @@ func (f *podFollower) rest(err error) time.Duration {
 	default:
 		f.source.setUp(false)
 		if f.told&e.trouble == 0 {
-			f.source.log.Warn("pod is not watched", "source", config.SourceKubernetes, "err", e)
+			f.source.log.Warn("pod is not watched", "err", e)
 		}
 		f.told |= e.trouble
 	}

@@ -267,10 +267,10 @@ func podOf(version, status string) string {
 }
 
 const (
-	runsA     = `{"name":"app","containerID":"containerd://a","started":true,"state":{"running":{"startedAt":"2026-11-21T12:00:00Z"}}}`
-	endsA     = `{"name":"app","containerID":"containerd://a","state":{"terminated":{"exitCode":137,"reason":"OOMKilled","startedAt":"2026-11-21T12:00:00Z","containerID":"containerd://a"}}}`
-	runsB     = `{"name":"app","containerID":"containerd://b","started":true,"state":{"running":{"startedAt":"2026-11-21T12:01:00Z"}}}`
-	status403 = `{"kind":"Status","status":"Failure","message":"no","reason":"Forbidden","code":403}`
+	runsA        = `{"name":"app","containerID":"containerd://a","started":true,"state":{"running":{"startedAt":"2026-11-21T12:00:00Z"}}}`
+	endsA        = `{"name":"app","containerID":"containerd://a","state":{"terminated":{"exitCode":137,"reason":"OOMKilled","startedAt":"2026-11-21T12:00:00Z","containerID":"containerd://a"}}}`
+	runsB        = `{"name":"app","containerID":"containerd://b","started":true,"state":{"running":{"startedAt":"2026-11-21T12:01:00Z"}}}`
+	podForbidden = `{"kind":"Status","status":"Failure","message":"no","reason":"Forbidden","code":403}`
 )
 
 // newOtherServer returns a server with a certificate that no other one has.

@@ -307,7 +307,7 @@ func TestKubernetesLeavesNothing(t *testing.T) {
 			s.next(t, "10").open()
 			r.log(t, "pod is watched")
 		case "waiting":
-			get.answer(403, status403)
+			get.answer(403, podForbidden)
 			r.log(t, "level=WARN")
 		}
 		r.stop()

@@ -34,7 +34,7 @@ var podAnswers = []struct {
 	want   string
 }{
 	{"401", 401, `{"kind":"Status","message":"Unauthorized"}`, "", "does not accept the service account's token (401)"},
-	{"403", 403, status403, "", `lacks the rule {apiGroups: [\"\"], resources: [pods], resourceNames: [web-0], verbs: [VERB]}`},
+	{"403", 403, podForbidden, "", `lacks the rule {apiGroups: [\"\"], resources: [pods], resourceNames: [web-0], verbs: [VERB]}`},
 	{"404 of something else", 404, "404 page not found", "", "answers 404"},
 	{"500 without a message", 500, `{}`, "", "500 Internal Server Error"},
 	{"503", 503, "no backend", "", "answers 503"},
@@ -70,7 +70,7 @@ func TestKubernetesLookInTrouble(t *testing.T) {
 				}
 				c.answer(tt.code, tt.body)
 			}
-			r.log(t, "level=WARN", "pod is not watched", "source=kubernetes", strings.ReplaceAll(tt.want, "VERB", "get"))
+			r.log(t, "level=WARN", "pod is not watched", strings.ReplaceAll(tt.want, "VERB", "get"))
 			if r.Up() || r.Instance("app") != (gate.Instance{}) {
 				t.Errorf("up %v, instance %+v; want down and none", r.Up(), r.Instance("app"))
 			}
