@@ -1,0 +1,138 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+//go:build linux
+
+// Package apiserver tests the source kubernetes against a real API server: etcd and
+// kube-apiserver run on loopback, and the tests do what a kubelet would. `make
+// e2e-apiserver` builds what it needs and runs it.
+package apiserver
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	bin     = "../../bin/apiserver"                           // where the programs are
+	scratch = "/run/prober-e2e"                               // goes with the private mounts
+	account = "/var/run/secrets/kubernetes.io/serviceaccount" // where a kubelet puts its files
+	inside  = "PROBER_E2E_INSIDE"                             // set where the mounts are private
+)
+
+// kube is what all tests run against.
+var kube *cluster
+
+// TestMain runs the tests a second time in mounts of their own, so that the files of a
+// service account can lie where a pod has them. With the mounts all else goes that the
+// tests leave, and with this process, however it ends, all processes.
+func TestMain(m *testing.M) {
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "e2e-apiserver cannot run: %v\n", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (int, error) {
+	if os.Getenv(inside) == "" {
+		return again()
+	}
+	if err := mounts(); err != nil {
+		return 0, err
+	}
+	c, err := newCluster()
+	if err != nil {
+		return 0, err
+	}
+	defer c.stop()
+	kube = c
+	return m.Run(), nil
+}
+
+// again runs this program in mounts of its own, as root or in a user namespace.
+func again() (int, error) {
+	for _, name := range []string{"etcd", "kube-apiserver", "prober_exporter"} {
+		if _, err := os.Stat(filepath.Join(bin, name)); err != nil {
+			return 0, fmt.Errorf("a program is missing: %w: make e2e-apiserver builds it", err)
+		}
+	}
+	runtime.LockOSThread() // the children die with this thread
+	attr := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	if os.Getuid() != 0 {
+		attr.Cloneflags |= syscall.CLONE_NEWUSER
+		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
+		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
+	}
+	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
+	cmd.Env = append(os.Environ(), inside+"=1")
+	if os.Getuid() == 0 {
+		cmd.Env = append(cmd.Env, inside+"_ROOT=1")
+	}
+	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = os.Stdout, os.Stderr, attr
+	if err := cmd.Start(); err != nil {
+		return 0, fmt.Errorf("private mounts need root or unprivileged user namespaces: %w", err)
+	}
+	var exit *exec.ExitError
+	if err := cmd.Wait(); err != nil && !errors.As(err, &exit) {
+		return 0, err
+	}
+	return cmd.ProcessState.ExitCode(), nil
+}
+
+func mounts() error {
+	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make the mounts private: %w", err)
+	}
+	over, err := filepath.EvalSymlinks("/var/run")
+	if err != nil {
+		return err
+	}
+	for _, dir := range []string{"/run", over} {
+		if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "mode=755"); err != nil {
+			return fmt.Errorf("mount a tmpfs over %s: %w", dir, err)
+		}
+		if over == "/run" {
+			break
+		}
+	}
+	for _, dir := range []string{scratch, account} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	if os.Getenv(inside+"_ROOT") == "" {
+		return nil
+	}
+	return os.Chown(scratch, nobody, nobody)
+}
+
+// eventually polls until ok, for as long as a slow machine may take.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(60 * time.Second); !ok(); <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited 60 s in vain: %s", what)
+		}
+	}
+}

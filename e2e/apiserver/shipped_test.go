@@ -1,0 +1,172 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+//go:build linux
+
+package apiserver
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// shipped is the program as it is shipped, with a configuration of the test's own.
+type shipped struct {
+	t   *testing.T
+	url string
+	log *bytes.Buffer // to be read when it has ended
+}
+
+func ship(t *testing.T, configuration string) *shipped {
+	t.Helper()
+	ports, err := freePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "prober.yml")
+	if err := os.WriteFile(file, []byte(configuration), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := &shipped{t: t, url: "http://" + ports[0], log: new(bytes.Buffer)}
+	ctx, cancel := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, filepath.Join(bin, "prober_exporter"), "--config.file="+file, "--web.listen-address="+ports[0])
+	cmd.Stdout, cmd.Stderr = s.log, s.log
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		cmd.Wait()
+		if code := cmd.ProcessState.ExitCode(); code != 0 {
+			t.Errorf("exit code %d after SIGTERM, want 0", code)
+		}
+		if t.Failed() {
+			t.Logf("its log:\n%s", s.log)
+		}
+	})
+	return s
+}
+
+// get returns the code and the body of an answer; 0 stands for none.
+func (s *shipped) get(path string) (int, string) {
+	resp, err := http.Get(s.url + path)
+	if err != nil {
+		return 0, ""
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, ""
+	}
+	return resp.StatusCode, string(b)
+}
+
+// shows waits until the metrics hold all of these lines.
+func (s *shipped) shows(lines ...string) {
+	s.t.Helper()
+	eventually(s.t, "metrics "+strings.Join(lines, ", "), func() bool {
+		_, metrics := s.get("/metrics")
+		for _, line := range lines {
+			if !strings.Contains(metrics, line+"\n") {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func (s *shipped) says(path string, want int) {
+	s.t.Helper()
+	eventually(s.t, path, func() bool { code, _ := s.get(path); return code == want })
+}
+
+// In the shipped program a liveness failure of container a makes /live/app 503, where it
+// stays when the port answers again, and only the next life, b, ends it: 1 restart. A
+// deleted pod is live to the end.
+func TestShipped(t *testing.T) {
+	w := newWorld(t)
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := ship(t, `targets:
+  - name: app
+    instance: {source: kubernetes, container: app}
+    livenessProbe:
+      tcpSocket: {port: `+port+`}
+      periodSeconds: 0.1
+      failureThreshold: 2
+    readinessProbe:
+      tcpSocket: {port: `+port+`}
+      periodSeconds: 0.1
+      failureThreshold: 10
+`)
+	s.shows(`prober_exporter_source_up{source="kubernetes"} 1`, `prober_target_running{target="app"} 0`)
+	s.says("/live/app", 200)
+	w.status("Running", "app=a "+runs)
+	s.shows(`prober_target_running{target="app"} 1`, `prober_target_info{instance_id="containerd://a",source="kubernetes",target="app"} 1`,
+		`prober_probe_success{probe_type="Liveness",target="app"} 1`)
+	s.says("/live/app", 200)
+
+	l.Close()
+	s.says("/live/app", 503)
+	l, err = new(net.ListenConfig).Listen(t.Context(), "tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	s.shows(`prober_probe_held{probe_type="Liveness",target="app"} 1`)
+	w.status("Running", "app=a "+ended("a", 137))
+	s.shows(`prober_target_running{target="app"} 0`, `prober_target_restarts_total{target="app"} 0`)
+	s.says("/live/app", 200) // what does not run is not killed
+	w.status("Running", "app=b "+later)
+	s.shows(`prober_target_running{target="app"} 1`, `prober_target_restarts_total{target="app"} 1`,
+		`prober_target_info{instance_id="containerd://b",source="kubernetes",target="app"} 1`, `prober_probe_held{probe_type="Liveness",target="app"} 0`)
+	s.says("/live/app", 200)
+
+	kube.stopAPI()
+	s.shows(`prober_exporter_source_up{source="kubernetes"} 0`, `prober_target_running{target="app"} 1`)
+	s.says("/live/app", 200)
+	if err := kube.startAPI(); err != nil {
+		t.Fatal(err)
+	}
+	s.shows(`prober_exporter_source_up{source="kubernetes"} 1`)
+	s.shows(`prober_target_ready{target="app"} 1`)
+	w.must("DELETE", w.core("pods/web-0"), `{"gracePeriodSeconds":30}`)
+	eventually(t, "the deletion is seen", func() bool {
+		_, body := s.get("/api/v1/targets/app")
+		return strings.Contains(strings.ReplaceAll(body, " ", ""), `"deleting":true`)
+	})
+	l.Close()
+	s.shows(`prober_target_ready{target="app"} 0`) // readiness goes on, and 10 failures have been seen
+	if code, body := s.get("/live/app"); code != 200 {
+		t.Errorf("/live/app %d %s while the pod is deleted, want 200", code, body)
+	}
+}

@@ -1,0 +1,209 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+//go:build linux
+
+package apiserver
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/prober/gate"
+)
+
+var (
+	first  = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	second = first.Add(5 * time.Minute)
+)
+
+// The pod is found by its token alone, and a container is followed from waiting over 2
+// lives to the deletion of the pod with its grace period: 2 lines of log in all.
+func TestRestart(t *testing.T) {
+	w := newWorld(t)
+	a := w.agent()
+	a.log("level=INFO", "pod is watched", "namespace="+w.namespace, "pod=web-0")
+	w.status("Pending", "app= "+waits)
+	eventually(t, "waits", func() bool { return a.Describe("app").Message == "ContainerCreating" })
+	a.sees("app", gate.Instance{})
+	w.status("Running", "app=a "+runs, "job=j "+runs, "logger=l "+runs)
+	a.sees("app", gate.Instance{ID: "containerd://a", Phase: gate.Running, StartedAt: first})
+	w.status("Running", "app=a "+ended("a", 137), "job=j "+ended("j", 1), "logger=l "+ended("l", 1))
+	a.sees("app", gate.Instance{ID: "containerd://a", Phase: gate.Terminated, StartedAt: first})
+	a.sees("job", gate.Instance{ID: "containerd://j", Phase: gate.Terminated, Final: true, StartedAt: first})
+	a.sees("logger", gate.Instance{ID: "containerd://l", Phase: gate.Terminated, StartedAt: first})
+	if d := a.Describe("app"); d.ExitCode == nil || *d.ExitCode != 137 || !d.OOMKilled {
+		t.Errorf("app ended as %+v, want 137 and OOMKilled", d)
+	}
+	w.status("Running", "app=b "+later, "job=j "+ended("j", 1))
+	a.sees("app", gate.Instance{ID: "containerd://b", Phase: gate.Running, StartedAt: second})
+	w.must("DELETE", w.core("pods/web-0"), `{"gracePeriodSeconds":30}`)
+	a.sees("app", gate.Instance{ID: "containerd://b", Phase: gate.Running, Deleting: true, StartedAt: second})
+	w.must("DELETE", w.core("pods/web-0"), `{"gracePeriodSeconds":0}`)
+	a.sees("app", gate.Instance{Final: true, Deleting: true})
+	a.log("level=INFO", "pod has been deleted")
+	a.quiet()
+	if !a.Up() {
+		t.Error("down, with nothing left to see")
+	}
+}
+
+// A container that comes again by a rule for its exit code, 42, is not final.
+func TestRestartRule(t *testing.T) {
+	w := newWorld(t)
+	a := w.agent()
+	w.status("Running", "job=j "+ended("j", 42))
+	a.sees("job", gate.Instance{ID: "containerd://j", Phase: gate.Terminated, StartedAt: first})
+}
+
+// With the Role of the documents the source works, and its token may do nothing else:
+// 8 other requests are refused. Without the verb watch the log names the rule that is
+// missing, and the pod is looked at all the same; with it again the source is up.
+func TestRole(t *testing.T) {
+	w := newWorld(t)
+	w.pod("web-1")
+	b, err := os.ReadFile(filepath.Join(account, "token"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := string(b)
+	for _, refused := range []struct{ method, path string }{
+		{"GET", w.core("pods/web-1")},
+		{"GET", w.core("pods")},
+		{"GET", w.core("pods?fieldSelector=metadata.name%3Dweb-0")},
+		{"GET", w.core("pods?watch=1&timeoutSeconds=1")},
+		{"GET", w.core("pods?watch=1&timeoutSeconds=1&fieldSelector=metadata.name%3Dweb-1")},
+		{"DELETE", w.core("pods/web-0")},
+		{"PATCH", w.core("pods/web-0/status")},
+		{"GET", "/api/v1/nodes/node-1"},
+	} {
+		if code := w.code(token, refused.method, refused.path); code != 403 {
+			t.Errorf("%s %s: %d, want 403", refused.method, refused.path, code)
+		}
+	}
+
+	w.must("PUT", w.rbac("roles/agent"), strings.Replace(role, `,"watch"`, "", 1))
+	watch := w.core("pods?watch=1&timeoutSeconds=1&fieldSelector=metadata.name%3Dweb-0")
+	eventually(t, "the Role lacks watch", func() bool { return w.code(token, "GET", watch) == 403 })
+	w.status("Running", "app=a "+runs)
+	a := w.agent()
+	a.log("level=WARN", `lacks the rule {apiGroups: [\"\"], resources: [pods], resourceNames: [web-0], verbs: [watch]}`)
+	a.sees("app", gate.Instance{ID: "containerd://a", Phase: gate.Running, StartedAt: first})
+	w.status("Running", "app=b "+later)
+	a.sees("app", gate.Instance{ID: "containerd://b", Phase: gate.Running, StartedAt: second})
+	if a.Up() {
+		t.Error("up without a watch")
+	}
+	w.must("PUT", w.rbac("roles/agent"), role)
+	a.log("level=INFO", "pod is watched")
+	a.quiet()
+}
+
+// A token that is no more is refused with 401 and said once, while the view stays; the
+// next one in the file is taken up. One that is replaced in time is never noticed.
+func TestTokenRotation(t *testing.T) {
+	w := newWorld(t)
+	secret := between(w.must("POST", w.core("secrets"), `{"metadata":{"name":"bound"}}`), `"uid":"`, `"`)
+	old := w.token("Secret", "bound", secret)
+	w.file("token", old)
+	t.Setenv("POD_NAME", "web-0") // this token does not know the pod
+	w.status("Running", "app=a "+runs)
+	a := w.agent()
+	a.log("pod is watched")
+	w.must("DELETE", w.core("secrets/bound"), "")
+	eventually(t, "the old token is refused", func() bool { return w.code(old, "GET", w.core("pods/web-0")) == 401 })
+
+	w.line.blink()
+	a.log("level=WARN", "does not accept the service account's token (401)")
+	a.sees("app", gate.Instance{ID: "containerd://a", Phase: gate.Running, StartedAt: first})
+	w.file("token", w.token("Pod", "web-0", w.uid))
+	a.log("level=INFO", "pod is watched")
+
+	secret = between(w.must("POST", w.core("secrets"), `{"metadata":{"name":"bound"}}`), `"uid":"`, `"`)
+	w.file("token", w.token("Secret", "bound", secret))
+	w.line.blink()
+	w.status("Running", "app=b "+later)
+	a.sees("app", gate.Instance{ID: "containerd://b", Phase: gate.Running, StartedAt: second})
+}
+
+// What the watch would go on from is gone from etcd and from the API server, which
+// answers 410: the source looks again and sees the newest of 3 lives that it has missed.
+func TestExpiry(t *testing.T) {
+	w := newWorld(t)
+	w.status("Running", "app=a "+runs)
+	a := w.agent()
+	a.log("pod is watched")
+	a.sees("app", gate.Instance{ID: "containerd://a", Phase: gate.Running, StartedAt: first})
+	version := between(w.must("GET", w.core("pods/web-0"), ""), `"resourceVersion":"`, `"`)
+
+	w.line.cut()
+	a.log("level=WARN", "pod is not watched")
+	for _, id := range []string{"b", "c", "d"} {
+		w.status("Running", "app="+id+" "+later)
+	}
+	kube.stopAPI()
+	if err := kube.compact(); err != nil {
+		t.Fatal(err)
+	}
+	if err := kube.startAPI(); err != nil {
+		t.Fatal(err)
+	}
+	if answer := w.must("GET", w.core("pods?watch=1&timeoutSeconds=1&fieldSelector=metadata.name%3Dweb-0&resourceVersion="+version), ""); !strings.Contains(answer, `"code":410`) {
+		t.Fatalf("a watch from version %s: %s, want 410", version, answer)
+	}
+	if got := a.Instance("app").ID; got != "containerd://a" {
+		t.Errorf("%s, with the line cut; want the last view", got)
+	}
+	w.line.mend()
+	a.sees("app", gate.Instance{ID: "containerd://d", Phase: gate.Running, StartedAt: second})
+	eventually(t, "up", a.Up)
+}
+
+// While the API server is away the last view stays and the source is down, which is
+// said once; when it is back the watch goes on.
+func TestServerRestart(t *testing.T) {
+	w := newWorld(t)
+	w.status("Running", "app=a "+runs)
+	a := w.agent()
+	a.log("pod is watched")
+	kube.stopAPI()
+	a.log("level=WARN", "pod is not watched")
+	if a.Up() {
+		t.Error("up without a server")
+	}
+	a.sees("app", gate.Instance{ID: "containerd://a", Phase: gate.Running, StartedAt: first})
+	if err := kube.startAPI(); err != nil {
+		t.Fatal(err)
+	}
+	w.status("Running", "app=b "+later)
+	a.sees("app", gate.Instance{ID: "containerd://b", Phase: gate.Running, StartedAt: second})
+	eventually(t, "up", a.Up)
+}
+
+// A connection that is lost is taken up again without a word.
+func TestLostConnection(t *testing.T) {
+	w := newWorld(t)
+	w.status("Running", "app=a "+runs)
+	a := w.agent()
+	a.log("pod is watched")
+	w.line.blink()
+	w.status("Running", "app=b "+later)
+	a.sees("app", gate.Instance{ID: "containerd://b", Phase: gate.Running, StartedAt: second})
+	a.quiet()
+	if !a.Up() {
+		t.Error("down after one lost connection")
+	}
+}

@@ -1,0 +1,329 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+//go:build linux
+
+package apiserver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/prober/gate"
+	"github.com/prober-exporter/prober_exporter/prober/instance"
+)
+
+// world is a namespace of the test's own with a pod on a node that is not there, its
+// service account, and a line to the API server that can be cut.
+type world struct {
+	t         *testing.T
+	namespace string
+	uid       string // of the pod web-0
+	line      *line
+}
+
+// role is what the documents tell a user to create, and no more.
+const role = `{"metadata":{"name":"agent"},"rules":[{"apiGroups":[""],"resources":["pods"],"resourceNames":["web-0"],"verbs":["get","watch"]}]}`
+
+var worlds int
+
+// newWorld makes one, with the service account's files of the pod in their place.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	worlds++
+	w := &world{t: t, namespace: fmt.Sprintf("shop-%d", worlds), line: newLine(t, kube.addr)}
+	w.must("POST", "/api/v1/namespaces", `{"metadata":{"name":"`+w.namespace+`"}}`)
+	w.must("POST", w.core("serviceaccounts"), `{"metadata":{"name":"agent"}}`)
+	w.must("POST", w.rbac("roles"), role)
+	w.must("POST", w.rbac("rolebindings"), `{"metadata":{"name":"agent"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"agent"},
+		"subjects":[{"kind":"ServiceAccount","name":"agent","namespace":"`+w.namespace+`"}]}`)
+	w.uid = w.pod("web-0")
+	w.file("ca.crt", string(kube.ca))
+	w.file("namespace", w.namespace)
+	token := w.token("Pod", "web-0", w.uid)
+	w.file("token", token)
+	eventually(t, "the Role holds", func() bool { return w.code(token, "GET", w.core("pods/web-0")) == 200 })
+	host, port, err := net.SplitHostPort(w.line.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{
+		"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port,
+		"POD_NAME": "", "POD_NAMESPACE": "", "POD_UID": "", "HOSTNAME": "node-1",
+	} {
+		t.Setenv(name, value)
+	}
+	t.Cleanup(func() {
+		for _, pod := range []string{"web-0", "web-1"} {
+			kube.call(kube.admin, "DELETE", w.core("pods/"+pod), `{"gracePeriodSeconds":0}`)
+		}
+	})
+	return w
+}
+
+func (w *world) core(rest string) string { return "/api/v1/namespaces/" + w.namespace + "/" + rest }
+
+func (w *world) rbac(rest string) string {
+	return "/apis/rbac.authorization.k8s.io/v1/namespaces/" + w.namespace + "/" + rest
+}
+
+// must asks the API server as the administrator.
+func (w *world) must(method, path, body string) string {
+	w.t.Helper()
+	code, answer, err := kube.call(kube.admin, method, path, body)
+	if err != nil || code/100 != 2 {
+		w.t.Fatalf("%s %s: %d %s (%v)", method, path, code, answer, err)
+	}
+	return answer
+}
+
+// pod creates a pod and returns its UID.
+func (w *world) pod(name string) string {
+	w.t.Helper()
+	answer := w.must("POST", w.core("pods"), `{"metadata":{"name":"`+name+`"},"spec":{"nodeName":"node-1","serviceAccountName":"agent",
+		"automountServiceAccountToken":false,"containers":[{"name":"app","image":"example.test/app:1"},
+		{"name":"job","image":"example.test/job:1","restartPolicy":"Never","restartPolicyRules":[{"action":"Restart","exitCodes":{"operator":"In","values":[42]}}]}],
+		"initContainers":[{"name":"logger","image":"example.test/logger:1","restartPolicy":"Always"}]}}`)
+	var p struct {
+		Metadata struct{ UID string }
+	}
+	if err := json.Unmarshal([]byte(answer), &p); err != nil || p.Metadata.UID == "" {
+		w.t.Fatalf("created %s (%v)", answer, err)
+	}
+	return p.Metadata.UID
+}
+
+// token returns a token of the agent that is good as long as an object is there.
+func (w *world) token(kind, name, uid string) string {
+	w.t.Helper()
+	answer := w.must("POST", w.core("serviceaccounts/agent/token"), `{"spec":{"expirationSeconds":600,
+		"boundObjectRef":{"apiVersion":"v1","kind":"`+kind+`","name":"`+name+`","uid":"`+uid+`"}}}`)
+	var r struct {
+		Status struct{ Token string }
+	}
+	if err := json.Unmarshal([]byte(answer), &r); err != nil || r.Status.Token == "" {
+		w.t.Fatalf("no token (%v)", err)
+	}
+	return r.Status.Token
+}
+
+// file puts a file of the service account in its place.
+func (w *world) file(name, content string) {
+	w.t.Helper()
+	if err := os.WriteFile(filepath.Join(account, name), []byte(content), 0o644); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// status says what a kubelet would say of the containers: app=ID:STATE.
+func (w *world) status(phase string, containers ...string) {
+	w.t.Helper()
+	lists := map[string][]string{}
+	for _, c := range containers {
+		name, rest, _ := strings.Cut(c, "=")
+		id, state, _ := strings.Cut(rest, " ")
+		list := "containerStatuses"
+		if name == "logger" {
+			list = "initContainerStatuses"
+		}
+		if id != "" {
+			id = `"containerID":"containerd://` + id + `",`
+		}
+		lists[list] = append(lists[list], `{"name":"`+name+`","image":"i","imageID":"i","ready":false,"restartCount":0,`+id+`"state":{`+state+`}}`)
+	}
+	body := `"phase":"` + phase + `"`
+	for list, statuses := range lists {
+		body += `,"` + list + `":[` + strings.Join(statuses, ",") + `]`
+	}
+	w.must("PATCH", w.core("pods/web-0/status"), `{"status":{`+body+`}}`)
+}
+
+const (
+	waits = `"waiting":{"reason":"ContainerCreating"}`
+	runs  = `"running":{"startedAt":"2026-11-21T12:00:00Z"}`
+	later = `"running":{"startedAt":"2026-11-21T12:05:00Z"}`
+)
+
+func ended(id string, code int) string {
+	return fmt.Sprintf(`"terminated":{"exitCode":%d,"reason":"OOMKilled","startedAt":"2026-11-21T12:00:00Z","finishedAt":"2026-11-21T12:04:00Z","containerID":"containerd://%s"}`, code, id)
+}
+
+// agent is a source that runs.
+type agent struct {
+	*instance.Kubernetes
+	t    *testing.T
+	logs chan string
+}
+
+// agent starts the source for the containers app, job and logger, until the test ends.
+func (w *world) agent() *agent {
+	a := &agent{t: w.t, logs: make(chan string, 1000)}
+	a.Kubernetes = instance.NewKubernetes(slog.New(slog.NewTextHandler(a, nil)))
+	for _, name := range []string{"app", "job", "logger"} {
+		t := &config.Target{Name: name}
+		t.Instance.Source, t.Instance.Container = config.SourceKubernetes, name
+		a.Watch(t)
+	}
+	ctx, cancel := context.WithCancel(w.t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := a.Run(ctx, func(target string) { a.Instance(target); a.Describe(target) }); err != nil {
+			w.t.Errorf("Run: %v", err)
+		}
+	})
+	w.t.Cleanup(func() { cancel(); wg.Wait() })
+	return a
+}
+
+// Write takes a line of the log, in which no token may be.
+func (a *agent) Write(line []byte) (int, error) {
+	if token, err := os.ReadFile(filepath.Join(account, "token")); err != nil || strings.Contains(string(line), string(token)) {
+		a.t.Errorf("a token in the log, or none in the file: %v", err)
+	}
+	a.logs <- string(line)
+	return len(line), nil
+}
+
+// log waits for a line that holds all of want; no other may come before it.
+func (a *agent) log(want ...string) {
+	a.t.Helper()
+	timer := time.NewTimer(60 * time.Second)
+	defer timer.Stop()
+	select {
+	case line := <-a.logs:
+		for _, part := range want {
+			if !strings.Contains(line, part) {
+				a.t.Fatalf("log %swant %q in it", line, part)
+			}
+		}
+	case <-timer.C:
+		a.t.Fatalf("waited 60 s for the line %q", want)
+	}
+}
+
+func (a *agent) quiet() {
+	a.t.Helper()
+	select {
+	case line := <-a.logs:
+		a.t.Fatalf("unwanted log: %s", line)
+	default:
+	}
+}
+
+// sees waits until a target's instance is this one.
+func (a *agent) sees(target string, want gate.Instance) {
+	a.t.Helper()
+	eventually(a.t, fmt.Sprintf("%s is %+v", target, want), func() bool { return a.Instance(target) == want })
+}
+
+// line passes connections on until it is cut.
+type line struct {
+	net.Listener
+	to string
+
+	mu    sync.Mutex
+	conns map[net.Conn]bool
+	down  bool
+}
+
+func newLine(t *testing.T, to string) *line {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &line{Listener: l, to: to, conns: make(map[net.Conn]bool)}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() { n.pass(c) })
+		}
+	})
+	t.Cleanup(func() { l.Close(); n.cut(); wg.Wait() })
+	return n
+}
+
+func (n *line) pass(c net.Conn) {
+	defer c.Close()
+	far, err := net.Dial("tcp", n.to)
+	if err != nil {
+		return
+	}
+	defer far.Close()
+	n.mu.Lock()
+	down := n.down
+	if !down {
+		n.conns[c] = true
+	}
+	n.mu.Unlock()
+	if down {
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		io.Copy(far, c)
+		far.Close()
+	}()
+	io.Copy(c, far)
+	c.Close()
+	<-done
+	n.mu.Lock()
+	delete(n.conns, c)
+	n.mu.Unlock()
+}
+
+// cut ends all connections; new ones end at once until mend.
+func (n *line) cut() { n.set(true, true) }
+
+func (n *line) mend() { n.set(false, false) }
+
+// blink ends all connections; new ones work.
+func (n *line) blink() { n.set(true, false) }
+
+func (n *line) set(end, down bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.down = down
+	if !end {
+		return
+	}
+	for c := range n.conns {
+		c.Close()
+	}
+}
+
+// code returns that of a request with a token.
+func (w *world) code(token, method, path string) int {
+	w.t.Helper()
+	code, _, err := kube.call(token, method, path, "")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return code
+}
