@@ -2,9 +2,9 @@
 # Copyright 2026 The prober_exporter Authors
 # Licensed under the Apache License, Version 2.0; see LICENSE.
 #
-# Runs the end-to-end tests of the docker source against a real Docker Engine, which
-# runs in namespaces of its own and leaves nothing behind. It installs the engine if
-# there is none; arguments go to go test.
+# Runs the end-to-end tests of the docker source against a real Docker Engine, and a
+# real Podman, which run in namespaces of their own and leave nothing behind. It installs
+# them if there are none; arguments go to go test.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,7 +18,7 @@ missing() {
 
 declare -A package=(
 	[dockerd]=docker.io [docker]=docker.io [containerd]=containerd [runc]=runc [iptables]=iptables
-	[ip]=iproute2 [unshare]=util-linux [nsenter]=util-linux [mount]=mount [find]=findutils
+	[podman]=podman [conmon]=conmon [/usr/lib/podman/netavark]=netavark [ip]=iproute2 [unshare]=util-linux [nsenter]=util-linux [mount]=mount [find]=findutils
 )
 lacking() {
 	for command in "${!package[@]}"; do
@@ -52,7 +52,7 @@ export TMPDIR
 cleanup() {
 	[ -z "${made_policy:-}" ] || rm -f "$made_policy"
 	for _ in $(seq 50); do
-		find /sys/fs/cgroup -depth -path '*/e2e-docker-*' -type d -exec rmdir {} + 2>/dev/null || true
+		find /sys/fs/cgroup -depth \( -path '*/e2e-docker-*' -o -path '*/libpod_parent*' \) -type d -exec rmdir {} + 2>/dev/null || true
 		rm -rf "$TMPDIR" 2>/dev/null && return
 		sleep 0.1
 	done

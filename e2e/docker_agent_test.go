@@ -206,6 +206,7 @@ func dockerAgentRestart(t *testing.T, w *dockerWorld) {
 	if got, body := a.get("/live"); got != 200 {
 		t.Errorf("/live: %d %s", got, body)
 	}
+	t.Logf("memory: %s bytes", a.metric("process_resident_memory_bytes"))
 }
 
 // A liveness failure is held until the container is restarted, and then it is over.

@@ -17,6 +17,7 @@ package e2e
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -38,10 +39,22 @@ func dockerAttempt(t *testing.T, s *dockerSeen, timeout time.Duration, command .
 	return got, err
 }
 
-// processes counts those of a command in the container.
-func (w *dockerWorld) processes(t *testing.T, command string) int {
+// processes counts those of a command in the container app.
+func (w *dockerWorld) processes(t *testing.T, command string) (n int) {
 	t.Helper()
-	return strings.Count(w.docker(t, "top", "app")+"\n", command+"\n")
+	id := w.docker(t, "inspect", "-f", "{{.Id}}", "app")
+	all, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range all {
+		line, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+		groups, _ := os.ReadFile(filepath.Join(dir, "cgroup"))
+		if strings.ReplaceAll(string(line), "\x00", " ") == command+" " && strings.Contains(string(groups), id) {
+			n++
+		}
+	}
+	return n
 }
 
 // An exec probe runs in the container, with the kubelet's rules: exit 0 is success, any

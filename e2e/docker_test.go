@@ -124,6 +124,22 @@ func TestDockerSource(t *testing.T) {
 	}
 }
 
+// Podman's service, which speaks the same language, shows the same.
+func TestDockerPodman(t *testing.T) {
+	w := newPodmanWorld(t)
+	for name, test := range map[string]func(*testing.T, *dockerWorld){
+		"restart":   dockerRestart,
+		"final":     dockerFinal,
+		"pause":     dockerPause,
+		"recreated": dockerRecreated,
+		"label":     dockerLabel,
+		"exec":      dockerExec,
+		"hangs":     dockerExecHangs,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, w) })
+	}
+}
+
 // After docker restart there are 2 lives of 1 container ID.
 func dockerRestart(t *testing.T, w *dockerWorld) {
 	w.run(t, "app", "app:e2e")

@@ -35,20 +35,27 @@ import (
 // containers exist only inside.
 type dockerWorld struct {
 	dir, socket string
-	holder      int // the first process inside
+	podman      bool // it is Podman's service, not a Docker Engine
+	holder      int  // the first process inside
 	daemon      *exec.Cmd
 	groups      string // name of the control groups
 }
 
 // newDockerWorld starts one, with the image of the application in it. It ends with the
 // test, whatever becomes of that.
-func newDockerWorld(t *testing.T) *dockerWorld {
+func newDockerWorld(t *testing.T) *dockerWorld { return newContainerWorld(t, false) }
+
+// newPodmanWorld starts Podman's service instead.
+func newPodmanWorld(t *testing.T) *dockerWorld { return newContainerWorld(t, true) }
+
+func newContainerWorld(t *testing.T, podman bool) *dockerWorld {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "e2e-docker-") //nolint:usetesting // t.TempDir is too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := &dockerWorld{
+		podman: podman,
 		dir:    dir,
 		socket: filepath.Join(dir, "sock", "docker.sock"),
 		groups: fmt.Sprintf("e2e-docker-%d", os.Getpid()),
@@ -116,10 +123,16 @@ func (w *dockerWorld) startDaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	w.daemon = w.inside("dockerd", "--data-root", filepath.Join(w.dir, "data"), "--exec-root", "/run/dock",
-		"--pidfile", "/run/dockerd.pid", "-H", "unix://"+w.socket, "--live-restore",
+	command := []string{"dockerd", "--data-root", filepath.Join(w.dir, "data"), "--exec-root", "/run/dock",
+		"--pidfile", "/run/dockerd.pid", "-H", "unix://" + w.socket, "--live-restore",
 		"--bip", "198.51.100.1/24", "--default-address-pool", "base=192.0.2.0/24,size=28",
-		"--cgroup-parent", "/"+w.groups)
+		"--cgroup-parent", "/" + w.groups}
+	if w.podman {
+		command = []string{"podman", "--root", filepath.Join(w.dir, "data"), "--runroot", "/run/pod",
+			"system", "service", "-t", "0", "unix://" + w.socket}
+	}
+	w.daemon = w.inside(command...)
+	w.daemon.Env = append(os.Environ(), "CONTAINERS_CONF="+w.podmanConf(t))
 	w.daemon.Stdout, w.daemon.Stderr = log, log
 	if err := w.daemon.Start(); err != nil {
 		t.Fatal(err)
@@ -133,6 +146,19 @@ func (w *dockerWorld) startDaemon(t *testing.T) {
 		}
 		dockerTick()
 	}
+}
+
+// podmanConf writes what Podman has to know of a machine without systemd.
+func (w *dockerWorld) podmanConf(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(w.dir, "containers.conf")
+	text := fmt.Sprintf("[engine]\nruntime = \"runc\"\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"file\"\n" +
+		"[containers]\nlog_driver = \"k8s-file\"\n" +
+		"[network]\nnetwork_backend = \"netavark\"\ndefault_subnet = \"198.51.100.0/24\"\n")
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 // stopDaemon ends the daemon as its service manager would. The containers live on.
@@ -155,19 +181,30 @@ func (w *dockerWorld) remove(t *testing.T) {
 	if w.daemon != nil && w.daemon.ProcessState == nil {
 		w.daemon.Wait() // it has been killed
 	}
-	found, _ := filepath.Glob("/sys/fs/cgroup/*/" + w.groups)
-	for _, tree := range append(found, "/sys/fs/cgroup/"+w.groups) {
-		// A group is removed when it is empty, and becomes empty a little after its end.
-		for range 100 {
-			exec.Command("find", tree, "-depth", "-type", "d", "-exec", "rmdir", "{}", ";").Run()
-			if _, err := os.Stat(tree); err != nil {
-				break
-			}
-			dockerTick()
+	names := []string{w.groups}
+	if w.podman {
+		names = append(names, "libpod_parent") // it asks nobody; what somebody else has in there is not empty
+	}
+	for _, name := range names {
+		found, _ := filepath.Glob("/sys/fs/cgroup/*/" + name)
+		for _, tree := range append(found, "/sys/fs/cgroup/"+name) {
+			w.removeGroups(tree)
 		}
 	}
 	if err := os.RemoveAll(w.dir); err != nil {
 		t.Errorf("clean up: %v", err)
+	}
+}
+
+// removeGroups removes a tree of control groups. Each can go when it is empty, and
+// becomes empty a little after its last process has ended.
+func (w *dockerWorld) removeGroups(tree string) {
+	for range 250 {
+		if _, err := os.Stat(tree); err != nil {
+			return
+		}
+		exec.Command("find", tree, "-depth", "-type", "d", "-exec", "rmdir", "{}", ";").Run()
+		dockerTick()
 	}
 }
 

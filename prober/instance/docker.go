@@ -47,10 +47,10 @@ type Docker struct {
 	mu      sync.Mutex
 	targets map[string]*dockerTarget
 	// connected says that the events are heard and that every target has been looked
-	// at since they are; unreadable counts the targets for which the daemon has no
-	// usable answer.
-	connected  bool
-	unreadable int
+	// at since they are; unusable counts the targets for which the daemon has no usable
+	// answer.
+	connected bool
+	unusable  int
 }
 
 // dockerTarget is one target. Its fields are guarded by Docker.mu, except for those
@@ -145,10 +145,10 @@ func (d *Docker) Forget(target string) {
 	delete(d.targets, target)
 }
 
-// drop keeps the count of what is unreadable, with mu held.
+// drop keeps the count of unusable answers, with mu held.
 func (d *Docker) drop(e *dockerTarget) {
 	if e != nil && e.trouble == answerUnusable {
-		d.unreadable--
+		d.unusable--
 	}
 }
 
@@ -184,5 +184,5 @@ func (d *Docker) Describe(target string) Details {
 func (d *Docker) Up() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.connected && d.unreadable == 0
+	return d.connected && d.unusable == 0
 }

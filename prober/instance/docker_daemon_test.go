@@ -38,6 +38,7 @@ type dockerDaemon struct {
 	t      *testing.T
 	socket string
 	server *http.Server
+	listen net.Listener
 
 	mu         sync.Mutex
 	containers map[string]*dockerContainer // by name
@@ -78,11 +79,14 @@ func (f *dockerDaemon) start() {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	f.server = &http.Server{Handler: f}
+	f.server, f.listen = &http.Server{Handler: f}, l
 	go f.server.Serve(l)
 }
 
-func (f *dockerDaemon) stop() { f.server.Close() }
+func (f *dockerDaemon) stop() {
+	f.listen.Close() // the server may not have begun
+	f.server.Close()
+}
 
 // fault makes answers to what begins with path those of h; nil mends it.
 func (f *dockerDaemon) fault(path string, h http.HandlerFunc) {

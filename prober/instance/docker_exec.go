@@ -216,10 +216,7 @@ func (exec *dockerExec) end(said *dockerSaid) (int, error) {
 		return 0, errors.New("the daemon does not know the exit code")
 	}
 	code := *exec.ExitCode
-	// The runtime could not start it. The daemon has that in the output, and an exit
-	// code as a shell's: a command may exit with that by itself, but not without a
-	// process.
-	if (code == 126 || code == 127) && exec.Pid == 0 {
+	if (code == 126 || code == 127) && exec.Pid == 0 && said.runtimeRefused() {
 		return 0, dockerNotStarted(errors.New(dockerLine(said.String())))
 	}
 	return code, nil

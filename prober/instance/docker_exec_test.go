@@ -161,6 +161,17 @@ func TestDockerExec(t *testing.T) {
 	}
 }
 
+// A daemon that forgets processes does not turn exit code 127 into something else.
+func TestDockerExecForgottenProcess(t *testing.T) {
+	s, f := dockerRunning(t)
+	for _, output := range []string{frame(2, "sh: curl: not found\n"), frame(1, "Error: x"), ""} {
+		newDockerExecs(f, 127, output).pid = 0
+		if code, _, err := s.in(10*time.Second, "sh"); code != 127 || err != nil {
+			t.Errorf("%q: got %d, %v; want 127", output, code, err)
+		}
+	}
+}
+
 // A command that has closed its output ends when it ends.
 func TestDockerExecClosesOutput(t *testing.T) {
 	s, f := dockerRunning(t)
@@ -195,7 +206,10 @@ func TestDockerExecNotStarted(t *testing.T) {
 		"no such file": {func() {
 			newDockerExecs(f, 127, frame(1, "OCI runtime exec failed: no such file\r\n")).pid = 0
 		}, "OCI runtime exec failed: no such file"},
-		"cannot be executed": {func() { newDockerExecs(f, 126, frame(1, "denied\r\n")).pid = 0 }, "denied"},
+		"cannot be executed": {func() { newDockerExecs(f, 126, frame(1, "OCI runtime exec failed: denied\r\n")).pid = 0 }, "denied"},
+		"of podman": {func() {
+			newDockerExecs(f, 126, frame(2, "Error: runc: exec failed: denied: OCI permission denied\r\n")).pid = 0
+		}, "OCI permission denied"},
 		"refused": {func() {
 			f.fault("/containers/"+dockerID(1)+"/exec", says(409, `{"message":"Container is paused"}`))
 		}, "create the exec: status 409: Container is paused"},

@@ -68,7 +68,11 @@ func (d *Docker) session(ctx context.Context, changed func(target string), well 
 
 	ticker := time.NewTicker(d.refresh)
 	defer ticker.Stop()
-	d.soilAll()
+	// What there is no usable answer for is asked again, earlier than the rest.
+	again := time.NewTimer(d.refresh)
+	defer again.Stop()
+	pending, wait := false, d.minRetry
+	d.soil(false)
 	for first := true; ; first = false {
 		if err := d.look(ctx, changed); err != nil {
 			return err
@@ -77,17 +81,27 @@ func (d *Docker) session(ctx context.Context, changed func(target string), well 
 			d.setConnected(true)
 			well()
 		}
+		switch unusable := d.anyUnusable(); {
+		case !unusable:
+			wait = d.minRetry
+		case !pending:
+			again.Reset(wait)
+			pending, wait = true, min(2*wait, d.refresh)
+		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case err := <-ended:
 			return err
 		case <-d.wake:
+		case <-again.C:
+			pending = false
+			d.soil(true)
 		case <-ticker.C:
 			if err := d.client.ping(ctx); err != nil {
 				return err
 			}
-			d.soilAll()
+			d.soil(false)
 		}
 	}
 }
@@ -145,7 +159,7 @@ func (d *Docker) apply(e *dockerTarget, found dockerFinding, changed func(target
 		n       int
 	}{{trouble, -1}, {e.trouble, 1}} {
 		if t.trouble == answerUnusable {
-			d.unreadable += t.n
+			d.unusable += t.n
 		}
 	}
 	after := e.view
@@ -169,11 +183,20 @@ func (d *Docker) setConnected(connected bool) {
 	d.connected = connected
 }
 
-func (d *Docker) soilAll() {
+func (d *Docker) anyUnusable() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.unusable > 0
+}
+
+// soil marks all targets for a look, or those without a usable answer.
+func (d *Docker) soil(unusable bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, e := range d.targets {
-		e.dirty = true
+		if !unusable || e.trouble == answerUnusable {
+			e.dirty = true
+		}
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // dockerSaid passes on what is written to it and keeps how it began.
@@ -32,6 +33,15 @@ func (b *dockerSaid) Write(p []byte) (int, error) {
 }
 
 func (b *dockerSaid) String() string { return string(b.kept) }
+
+// runtimeRefused reports whether this is what a daemon sends where a command could not be
+// started, with exit code 126 or 127. A command may say and do the same by itself: a
+// Docker Engine then knows the process that it had, Podman remembers none.
+func (b *dockerSaid) runtimeRefused() bool {
+	said := b.String()
+	podman := strings.HasPrefix(said, "Error: ") && strings.Contains(said, ": OCI ")
+	return podman || strings.HasPrefix(said, "OCI runtime exec failed")
+}
 
 // dockerDemux copies a stream of frames, each with a header of eight bytes: where it
 // comes from, and how long it is.

@@ -254,10 +254,9 @@ func TestDockerLabel(t *testing.T) {
 	f.fault("/containers/"+dockerID(1), says(500, "sick"))
 	f.event("start", 2, "role", "app")
 	s.until("the source is down", func() bool { return !s.Up() })
+	f.remove("b")
 	f.fault("/containers/"+dockerID(1), nil)
-	for _, name := range []string{"a", "b"} {
-		f.remove(name)
-	}
+	f.remove("a")
 	f.event("destroy", 1)
 	s.await("app", dockerLife(1, 9, gate.Terminated))
 }

@@ -7,7 +7,10 @@
 # else ends.
 set -eu
 mount --make-rprivate /
-mount -t tmpfs tmpfs /run
+# Where the daemons would leave what is not in the directory that they are given.
+for place in /run /var/lib /dev/shm; do
+	mount -t tmpfs tmpfs "$place"
+done
 ip link set lo up
 echo ready
 # Until whoever started it closes its input, or dies.
