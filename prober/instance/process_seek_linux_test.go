@@ -1,0 +1,354 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package instance
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/prober/gate"
+)
+
+// lookUntil looks until something is so: a look goes through all processes only if the
+// last time is long enough ago.
+func lookUntil(t *testing.T, p *Process, what string, so func() bool) {
+	t.Helper()
+	eventually(t, what, func() bool { p.Look(t.Context()); return so() })
+}
+
+// Of 3 that match the oldest leads while it runs, and then the next oldest.
+func TestProcessMatchOldest(t *testing.T) {
+	word := unique()
+	var pids []int
+	for range 3 {
+		pids = append(pids, orphan(t, "sleep "+word))
+	}
+	p, _ := watching(t)
+	p.Watch(byMatch("app", word))
+	for i, pid := range pids {
+		lookUntil(t, p, "it leads", func() bool { return p.Describe("app").PID == pid })
+		if younger := orphan(t, "sleep "+word); i == 0 {
+			defer end(t, younger)
+		} else {
+			end(t, younger)
+		}
+		p.Look(t.Context())
+		if got := p.Describe("app").PID; got != pid {
+			t.Errorf("%d leads, want %d", got, pid)
+		}
+		end(t, pid)
+	}
+}
+
+// Neither the agent nor what it has started matches, such as the command of a probe; nor
+// does a thread of the kernel, whose command line is empty, nor a zombie.
+func TestProcessMatchOthersOnly(t *testing.T) {
+	word := unique()
+	for _, command := range []string{"exec sleep " + word, "sleep " + word + "; :"} {
+		cmd := exec.Command("/bin/sh", "-c", command)
+		cmd.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL, Setpgid: true}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer cmd.Wait()
+		defer unix.Kill(-cmd.Process.Pid, unix.SIGKILL)
+	}
+	p, _ := watching(t)
+	p.Watch(byMatch("app", word))
+	p.Watch(byMatch("agent", "test.timeout=|"+strings.ReplaceAll(os.Args[0], ".", `\.`)+" .*"+word))
+	p.Watch(byMatch("kernel", "^$"))
+	for range 3 {
+		p.eyes.scanNext = time.Time{}
+		p.eyes.scan = nil
+		p.Look(t.Context())
+	}
+	for _, name := range []string{"app", "kernel"} {
+		if got := p.Instance(name); got != (gate.Instance{}) {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+	if d := p.Describe("agent"); d.PID == os.Getpid() {
+		t.Errorf("got %+v: that is the agent", d)
+	}
+	pid := orphan(t, "sleep "+word)
+	lookUntil(t, p, "it leads", func() bool { return p.Describe("app").PID == pid })
+}
+
+// A process may call itself anything: with ") S 1 (" for a name it is read right.
+func TestProcessName(t *testing.T) {
+	sleep, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary, err := os.ReadFile(sleep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), ") S 1 (")
+	if err := os.WriteFile(path, binary, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	word := unique()
+	pid := orphan(t, "'"+path+"' "+word)
+	procs := procs{root: "/proc"}
+	is, err := procs.stat(pid)
+	if err != nil || is.name != ") S 1 (" || is.ended || is.start == 0 {
+		t.Errorf("got %+v, %v", is, err)
+	}
+	p, _ := watching(t)
+	p.Watch(byMatch("app", `\) S 1 \( `+word))
+	if got := p.Describe("app").PID; got != pid {
+		t.Errorf("%d leads, want %d", got, pid)
+	}
+}
+
+// Of 2 that hold a socket the older leads; when it ends the other does.
+func TestProcessPortShared(t *testing.T) {
+	l := listen(t, "tcp4", "127.0.0.1:0")
+	port := addrOf(l).Port()
+	f := socketOf(t, l)
+	older := orphan(t, "sleep "+unique(), f)
+	younger := orphan(t, "sleep "+unique(), f)
+	f.Close()
+	p, _ := watching(t)
+	p.Watch(byPort("app", port))
+	if got := p.Describe("app").PID; got != older {
+		t.Errorf("%d leads, want %d", got, older)
+	}
+	end(t, older)
+	lookUntil(t, p, "the younger leads", func() bool { return p.Describe("app").PID == younger })
+}
+
+// Whoever leads a port goes on as long as it holds 1 of its sockets; when it holds none
+// and another process does, that one leads.
+func TestProcessPortHandedOver(t *testing.T) {
+	old, port := owner(t, "127.0.0.1:0")
+	p, _ := watching(t)
+	p.Watch(byPort("app", port))
+	first := p.Instance("app")
+	next, _ := owner(t, "127.0.0.1:"+strconv.Itoa(int(port)))
+	for range 3 {
+		p.Look(t.Context())
+		if got := p.Instance("app"); got != first {
+			t.Errorf("got %+v, want %+v", got, first)
+		}
+	}
+	end(t, old)
+	lookUntil(t, p, "the other leads", func() bool { return p.Describe("app").PID == next })
+
+	// One that listens no more and goes on: until somebody else listens it leads.
+	shell := "sh -c 'exec sleep 3<&- " + unique() + "'"
+	_ = shell
+}
+
+// A service manager that holds the socket of a service leads nothing: with the service
+// there are 2 owners, without it 1, and none of them is systemd.
+func TestProcessPortActivated(t *testing.T) {
+	sleep, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	manager := filepath.Join(t.TempDir(), "systemd")
+	if err := os.Symlink(sleep, manager); err != nil {
+		t.Fatal(err)
+	}
+	l := listen(t, "tcp4", "127.0.0.1:0")
+	port := addrOf(l).Port()
+	f := socketOf(t, l)
+	orphan(t, manager+" "+unique(), f)
+	service := orphan(t, "sleep "+unique(), f)
+	f.Close()
+	p, _ := watching(t)
+	p.Watch(byPort("app", port))
+	if got := p.Describe("app").PID; got != service {
+		t.Errorf("%d leads, want %d", got, service)
+	}
+}
+
+// A port whose owner is not among the processes that can be seen is trouble, told once;
+// when it listens no more, there is none.
+func TestProcessPortNobody(t *testing.T) {
+	pid, port := owner(t, "127.0.0.1:0")
+	p, log := watching(t)
+	inode := func() uint64 {
+		var s sockets
+		defer s.close()
+		return at(t, &s, port)[0].inode
+	}()
+	// A proc file system in which nobody has a socket.
+	root := t.TempDir()
+	os.Symlink(strconv.Itoa(os.Getpid()), filepath.Join(root, "self"))
+	os.MkdirAll(filepath.Join(root, "1/fd"), 0o700)
+	os.WriteFile(filepath.Join(root, "loadavg"), []byte("0 0 0 1/1 1\n"), 0o600)
+	os.WriteFile(filepath.Join(root, "1/stat"), []byte("1 (init) S 0 1 1 0 0 0 0 0 0 0 0 0 0 0 20 0 1 0 7 0"), 0o600)
+	p.eyes.procs.root = root
+	p.Watch(byPort("app", port))
+	for range 3 {
+		p.Look(t.Context())
+		if p.Up() || !strings.Contains(p.Describe("app").Message, "shareProcessNamespace") || p.Instance("app") != (gate.Instance{}) {
+			t.Errorf("got %+v, %+v, up %v", p.Instance("app"), p.Describe("app"), p.Up())
+		}
+	}
+	if n := log.count("level=WARN"); n != 1 {
+		t.Errorf("%d warnings:\n%s", n, log.text.String())
+	}
+	// It is seen when somebody has it: 1 s later at most.
+	os.Symlink("socket:["+strconv.FormatUint(inode, 10)+"]", filepath.Join(root, "1/fd/3"))
+	lookUntil(t, p, "it is seen", func() bool { return p.Describe("app").PID == 1 })
+	if !p.Up() || log.count("level=INFO") != 1 {
+		t.Errorf("up %v, log:\n%s", p.Up(), log.text.String())
+	}
+	p.Watch(byPort("free", port))
+	end(t, pid)
+	p.Look(t.Context())
+	if got := p.Instance("app"); got.Phase != gate.Running || !p.Up() {
+		t.Errorf("got %+v, up %v: the process runs, and holds nothing", got, p.Up())
+	}
+}
+
+// The sockets' trouble is that of the targets with a port, and of no other.
+func TestProcessPortBlind(t *testing.T) {
+	pid, port := owner(t, "127.0.0.1:0")
+	p, _ := watching(t)
+	p.Watch(byFile("file", pidFile(t, "", strconv.Itoa(pid))))
+	p.Watch(byPort("port", port))
+	want := p.Instance("port")
+	p.eyes.sockets.close()
+	p.eyes.sockets.worked = true
+	p.eyes.sockets.dial = func() (*netlink.Conn, error) { return nil, unix.ENOBUFS }
+	p.Look(t.Context())
+	if p.Up() || p.Describe("port").Message == "" || p.Describe("file").Message != "" || p.Instance("port") != want {
+		t.Errorf("up %v, %+v, %+v", p.Up(), p.Describe("port"), p.Describe("file"))
+	}
+	p.eyes.sockets.dial = nil
+	p.Look(t.Context())
+	if !p.Up() || p.Instance("port") != want {
+		t.Errorf("up %v, %+v", p.Up(), p.Describe("port"))
+	}
+}
+
+// Without a proc file system of ours nothing is seen and everything stays: 1 warning,
+// and 1 line when it is back, whatever the number of targets.
+func TestProcessBroken(t *testing.T) {
+	p, log := watching(t)
+	pid := orphan(t, "sleep "+unique())
+	file := pidFile(t, "", strconv.Itoa(pid))
+	p.Watch(byFile("a", file))
+	p.Watch(byFile("b", file))
+	want := p.Instance("a")
+	elsewhere := t.TempDir()
+	os.Symlink("1", filepath.Join(elsewhere, "self"))
+	for _, root := range []string{t.TempDir(), elsewhere} {
+		p.eyes.procs.root = root
+		p.Look(t.Context())
+		p.Look(t.Context())
+		if p.Up() || p.Instance("a") != want || p.Describe("b").Message == "" || p.Describe("a").PID != pid {
+			t.Errorf("up %v, %+v, %+v", p.Up(), p.Instance("a"), p.Describe("b"))
+		}
+	}
+	if n := log.count("level=WARN"); n != 1 {
+		t.Errorf("%d warnings:\n%s", n, log.text.String())
+	}
+	p.eyes.procs.root = "/proc"
+	p.Look(t.Context())
+	if !p.Up() || log.count("level=INFO") != 1 {
+		t.Errorf("up %v, log:\n%s", p.Up(), log.text.String())
+	}
+}
+
+// A process that cannot be read may well run: its instance stays, whatever of its files
+// is wrong.
+func TestProcessUnreadable(t *testing.T) {
+	root := t.TempDir()
+	os.Symlink(strconv.Itoa(os.Getpid()), filepath.Join(root, "self"))
+	put := func(name, text string) {
+		t.Helper()
+		path := filepath.Join(root, name)
+		os.RemoveAll(path)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const stat = "1 (app) S 0 1 1 0 0 0 0 0 0 0 0 0 0 0 20 0 1 0 7 0"
+	put("1/stat", stat)
+	put("1/status", "Name:\tapp\nTgid:\t1\n")
+	put("1/cmdline", "app\x00")
+	put("loadavg", "0 0 0 1/1 1\n")
+	file := pidFile(t, "", "1")
+	for _, target := range []*config.Target{byFile("app", file), byMatch("app", "^app$")} {
+		p, _ := watching(t)
+		p.eyes.procs.root = root
+		p.Watch(target)
+		want := p.Instance("app")
+		if want.Phase != gate.Running || !strings.HasPrefix(want.ID, "00000000/1/7") {
+			t.Fatalf("got %+v", want)
+		}
+		for _, text := range []string{"", "1 app S 0", "1 (app) S 0 1", strings.Replace(stat, " 7 ", " x ", 1)} {
+			put("1/stat", text)
+			p.Look(t.Context())
+			if got := p.Instance("app"); got != want || p.Up() {
+				t.Errorf("stat is %q: got %+v, up %v", text, got, p.Up())
+			}
+			p.Watch(target)
+		}
+		put("1/stat", stat)
+		p.Look(t.Context())
+		if got := p.Instance("app"); got != want || !p.Up() {
+			t.Errorf("got %+v, up %v", got, p.Up())
+		}
+	}
+	for name, texts := range map[string][]string{"1/status": {"Name:\tapp\n", "-"}, "1/stat": {"1 app"}} {
+		for _, text := range texts {
+			put(name, text)
+			if text == "-" {
+				os.Remove(filepath.Join(root, name))
+				os.Mkdir(filepath.Join(root, name), 0o700)
+			}
+			p, _ := watching(t)
+			p.eyes.procs.root = root
+			p.Watch(byFile("app", file))
+			if p.Up() || p.Instance("app") != (gate.Instance{}) {
+				t.Errorf("%s is %q: up %v, %+v", name, text, p.Up(), p.Instance("app"))
+			}
+		}
+		put("1/status", "Name:\tapp\nTgid:\t1\n")
+	}
+	put("1/stat", stat)
+	os.Remove(filepath.Join(root, "1/cmdline"))
+	os.Mkdir(filepath.Join(root, "1/cmdline"), 0o700)
+	p, _ := watching(t)
+	p.eyes.procs.root = root
+	p.Watch(byMatch("app", "^app$"))
+	if p.Up() || !strings.Contains(p.Describe("app").Message, "hidepid") {
+		t.Errorf("up %v, %+v", p.Up(), p.Describe("app"))
+	}
+	put("loadavg", "0\n")
+	if newest, err := p.eyes.procs.newest(); err == nil {
+		t.Errorf("got %q", newest)
+	}
+	os.Remove(filepath.Join(root, "loadavg"))
+	if newest, err := p.eyes.procs.newest(); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %q, %v", newest, err)
+	}
+}
