@@ -33,9 +33,9 @@ func sharing(t testing.TB, address string) net.Listener {
 	return listen(t, "tcp", address, true)
 }
 
-// watching is a listener of the kernel's sockets that watches app at these ports, and
+// watchingPorts is a listener of the kernel's sockets that watches app at these ports, and
 // runs. It returns how to see the instance after a fresh look.
-func watching(t *testing.T, ports ...int) (l *Listener, look func() gate.Instance) {
+func watchingPorts(t *testing.T, ports ...int) (l *Listener, look func() gate.Instance) {
 	t.Helper()
 	l = NewListener(slog.New(slog.DiscardHandler))
 	c := &config.Target{Name: "app", Instance: watch}
@@ -64,7 +64,7 @@ func port(l net.Listener) int { return l.Addr().(*net.TCPAddr).Port }
 // instance; in between there is none.
 func TestListenerSeesARestart(t *testing.T) {
 	s := sharing(t, "127.0.0.1:0")
-	_, look := watching(t, port(s))
+	_, look := watchingPorts(t, port(s))
 	first := look()
 	if first.Phase != gate.Running || !first.StartedAt.IsZero() {
 		t.Fatalf("there before the agent: %+v", first)
@@ -84,7 +84,7 @@ func TestListenerSeesARestart(t *testing.T) {
 func TestListenerSeesWorkersComeAndGo(t *testing.T) {
 	one := sharing(t, "127.0.0.1:0")
 	address := one.Addr().String()
-	_, look := watching(t, port(one))
+	_, look := watchingPorts(t, port(one))
 	first := look().ID
 	for range 5 {
 		two := sharing(t, address)
@@ -102,7 +102,7 @@ func TestListenerSeesWorkersComeAndGo(t *testing.T) {
 // A socket that is handed over to another process is the same instance.
 func TestListenerSeesAHandOver(t *testing.T) {
 	s := sharing(t, "127.0.0.1:0")
-	_, look := watching(t, port(s))
+	_, look := watchingPorts(t, port(s))
 	first := look().ID
 	f, err := s.(*net.TCPListener).File()
 	if err != nil {
@@ -128,7 +128,7 @@ func TestListenerSeesAHandOver(t *testing.T) {
 // Of three ports, the instance lives as long as one listens.
 func TestListenerSeesThreePortsAsOne(t *testing.T) {
 	a, b, c := sharing(t, "127.0.0.1:0"), sharing(t, "[::]:0"), sharing(t, "0.0.0.0:0")
-	_, look := watching(t, port(a), port(b), port(c))
+	_, look := watchingPorts(t, port(a), port(b), port(c))
 	first := look().ID
 	for _, s := range []net.Listener{a, b} {
 		_ = s.Close()
@@ -154,7 +154,7 @@ func TestListenerSeesThreePortsAsOne(t *testing.T) {
 // Connections to the socket, open or half closed, are not listeners.
 func TestListenerIgnoresConnections(t *testing.T) {
 	s := sharing(t, "127.0.0.1:0")
-	_, look := watching(t, port(s))
+	_, look := watchingPorts(t, port(s))
 	conn, err := net.Dial("tcp", s.Addr().String())
 	if err != nil {
 		t.Fatal(err)
