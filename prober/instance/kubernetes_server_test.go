@@ -14,6 +14,7 @@
 package instance
 
 import (
+	"errors"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -179,7 +180,9 @@ func (r *podRun) Write(line []byte) (int, error) {
 
 func (r *podRun) file(t *testing.T, name, content string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(r.dir, name), []byte(content), 0o600); err != nil {
+	// In one step, as a kubelet does it: half a file is not what is tested here.
+	path := filepath.Join(r.dir, name)
+	if err := errors.Join(os.WriteFile(path+".new", []byte(content), 0o600), os.Rename(path+".new", path)); err != nil {
 		t.Fatal(err)
 	}
 }
