@@ -75,7 +75,7 @@ func TestLogCannotBeWritten(t *testing.T) {
 			}
 			address := l.Addr().String() // free again, so that it need not be read from the log
 			l.Close()
-			cmd := command(t, "--config.file="+write(t, "targets:"+app.target("app")),
+			cmd := command(t, "--config.file="+write(t, "targets:"+app.target("app", "    instance: {source: static}")),
 				"--web.listen-address=127.0.0.1:0", "--health.listen-address="+address)
 			cmd.Stderr = sink
 			a := &agent{t: t, log: &logBuffer{}, health: "http://" + address}
