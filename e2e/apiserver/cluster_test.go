@@ -145,7 +145,7 @@ func (c *cluster) call(token, method, path, body string) (int, string, error) {
 		return 0, "", err
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
-	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Content-Type", "application/yaml") // of which JSON is a part
 	if method == http.MethodPatch {
 		req.Header.Set("Content-Type", "application/merge-patch+json")
 	}

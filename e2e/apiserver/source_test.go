@@ -95,7 +95,7 @@ func TestRole(t *testing.T) {
 		}
 	}
 
-	w.must("PUT", w.rbac("roles/agent"), strings.Replace(role, `,"watch"`, "", 1))
+	w.must("PUT", w.rbac("roles/prober-exporter"), strings.Replace(w.role, "[get, watch]", "[get]", 1))
 	watch := w.core("pods?watch=1&timeoutSeconds=1&fieldSelector=metadata.name%3Dweb-0")
 	eventually(t, "the Role lacks watch", func() bool { return w.code(token, "GET", watch) == 403 })
 	w.status("Running", "app=a "+runs)
@@ -107,7 +107,7 @@ func TestRole(t *testing.T) {
 	if a.Up() {
 		t.Error("up without a watch")
 	}
-	w.must("PUT", w.rbac("roles/agent"), role)
+	w.must("PUT", w.rbac("roles/prober-exporter"), w.role)
 	a.log("level=INFO", "pod is watched")
 	a.quiet()
 }

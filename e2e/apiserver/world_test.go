@@ -40,11 +40,12 @@ type world struct {
 	t         *testing.T
 	namespace string
 	uid       string // of the pod web-0
+	role      string // of the documents, as YAML
 	line      *line
 }
 
-// role is what the documents tell a user to create, and no more.
-const role = `{"metadata":{"name":"agent"},"rules":[{"apiGroups":[""],"resources":["pods"],"resourceNames":["web-0"],"verbs":["get","watch"]}]}`
+// example is the Role, and its binding, that the documents tell a user to create.
+const example = "../../examples/kubernetes/role.yaml"
 
 var worlds int
 
@@ -55,9 +56,15 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t, namespace: fmt.Sprintf("shop-%d", worlds), line: newLine(t, kube.addr)}
 	w.must("POST", "/api/v1/namespaces", `{"metadata":{"name":"`+w.namespace+`"}}`)
 	w.must("POST", w.core("serviceaccounts"), `{"metadata":{"name":"agent"}}`)
-	w.must("POST", w.rbac("roles"), role)
-	w.must("POST", w.rbac("rolebindings"), `{"metadata":{"name":"agent"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"agent"},
-		"subjects":[{"kind":"ServiceAccount","name":"agent","namespace":"`+w.namespace+`"}]}`)
+	text, err := os.ReadFile(example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	yaml := strings.NewReplacer("namespace: shop", "namespace: "+w.namespace, "name: web\n", "name: agent\n").Replace(string(text))
+	var binding string
+	w.role, binding, _ = strings.Cut(yaml, "\n---\n")
+	w.must("POST", w.rbac("roles"), w.role)
+	w.must("POST", w.rbac("rolebindings"), binding)
 	w.uid = w.pod("web-0")
 	w.file("ca.crt", string(kube.ca))
 	w.file("namespace", w.namespace)
