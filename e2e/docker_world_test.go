@@ -123,13 +123,17 @@ func (w *dockerWorld) startDaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	command := []string{"dockerd", "--data-root", filepath.Join(w.dir, "data"), "--exec-root", "/run/dock",
+	command := []string{
+		"dockerd", "--data-root", filepath.Join(w.dir, "data"), "--exec-root", "/run/dock",
 		"--pidfile", "/run/dockerd.pid", "-H", "unix://" + w.socket, "--live-restore",
 		"--bip", "198.51.100.1/24", "--default-address-pool", "base=192.0.2.0/24,size=28",
-		"--cgroup-parent", "/" + w.groups}
+		"--cgroup-parent", "/" + w.groups,
+	}
 	if w.podman {
-		command = []string{"podman", "--root", filepath.Join(w.dir, "data"), "--runroot", "/run/pod",
-			"system", "service", "-t", "0", "unix://" + w.socket}
+		command = []string{
+			"podman", "--root", filepath.Join(w.dir, "data"), "--runroot", "/run/pod",
+			"system", "service", "-t", "0", "unix://" + w.socket,
+		}
 	}
 	w.daemon = w.inside(command...)
 	w.daemon.Env = append(os.Environ(), "CONTAINERS_CONF="+w.podmanConf(t))

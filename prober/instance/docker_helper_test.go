@@ -1,0 +1,130 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package instance
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/prober/gate"
+)
+
+// dockerLog is a log that can be read while it is written.
+type dockerLog struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *dockerLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// count returns how many lines hold all the texts.
+func (l *dockerLog) count(texts ...string) (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+line:
+	for line := range strings.Lines(l.text.String()) {
+		for _, text := range texts {
+			if !strings.Contains(line, text) {
+				continue line
+			}
+		}
+		n++
+	}
+	return n
+}
+
+// dockerTest is a source with its log.
+type dockerTest struct {
+	*Docker
+	t       *testing.T
+	log     *dockerLog
+	changed chan string
+}
+
+// newDockerTest returns a source that is impatient, and does not run.
+func newDockerTest(t *testing.T, socket string) *dockerTest {
+	s := &dockerTest{t: t, log: new(dockerLog), changed: make(chan string, 1000)}
+	s.Docker = NewDocker(socket, slog.New(slog.NewTextHandler(s.log, nil)))
+	s.minRetry, s.maxRetry = time.Millisecond, 4*time.Millisecond
+	return s
+}
+
+// run runs it until the test ends, or until what it returns is called.
+func (s *dockerTest) run() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx, func(target string) { s.changed <- target }) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			s.t.Errorf("the source ended with %v", err)
+		}
+	})
+	s.t.Cleanup(stop)
+	return stop
+}
+
+// watch watches a container by name, as the target of that name.
+func (s *dockerTest) watch(container string) {
+	s.Watch(&config.Target{Name: container, Instance: config.Instance{Container: container}})
+}
+
+// await waits for an instance of target.
+func (s *dockerTest) await(target string, want gate.Instance) {
+	s.t.Helper()
+	s.eventually(func() string {
+		if got := s.Instance(target); got != want {
+			return fmt.Sprintf("got %+v, want %+v", got, want)
+		}
+		return ""
+	})
+}
+
+// eventually waits until nothing is wrong.
+func (s *dockerTest) eventually(wrong func() string) {
+	s.t.Helper()
+	ticker := time.NewTicker(time.Millisecond)
+	defer ticker.Stop()
+	for end := time.Now().Add(10 * time.Second); ; <-ticker.C {
+		text := wrong()
+		if text == "" {
+			return
+		}
+		if time.Now().After(end) {
+			s.t.Fatalf("after 10s still: %s", text)
+		}
+	}
+}
+
+// until waits until ok.
+func (s *dockerTest) until(what string, ok func() bool) {
+	s.t.Helper()
+	s.eventually(func() string {
+		if ok() {
+			return ""
+		}
+		return "not: " + what
+	})
+}
