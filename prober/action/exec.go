@@ -104,8 +104,7 @@ func runCommand(ctx context.Context, t *config.Target, p *config.Probe) (Outcome
 		err := fmt.Errorf("wait for command %q: %w", p.Exec.Command[0], end.err)
 		return Outcome{Reason: Other, Output: clip(err.Error())}, err
 	case timedOut:
-		text := fmt.Sprintf("command %q timed out", strings.Join(p.Exec.Command, " "))
-		return Outcome{Reason: Timeout, Output: clip(text)}, nil
+		return tooLong(p.Exec), nil
 	}
 	return exitOutcome(end.state, output), nil
 }

@@ -22,9 +22,6 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/gate"
 )
 
-// DefaultDockerSocket is where a Docker Engine listens unless it is told otherwise.
-const DefaultDockerSocket = "/var/run/docker.sock"
-
 // Docker sees the containers behind targets with the eyes of a Docker Engine, or of a
 // Podman service. One serves every target of its socket.
 //
@@ -103,8 +100,8 @@ const (
 	nothingToLookAt               // the configuration names no container
 )
 
-// NewDocker returns the source behind a socket, given as a path; empty is the
-// default one. It connects when it runs.
+// NewDocker returns the source behind a socket, given as a path. It connects when it
+// runs.
 func NewDocker(socket string, log *slog.Logger) *Docker {
 	return &Docker{
 		client:    newDockerClient(socket),

@@ -55,7 +55,6 @@ type dockerClient struct {
 }
 
 func newDockerClient(socket string) *dockerClient {
-	socket = cmp.Or(strings.TrimPrefix(socket, "unix://"), DefaultDockerSocket)
 	var dialer net.Dialer
 	return &dockerClient{
 		socket:  socket,
