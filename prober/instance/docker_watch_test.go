@@ -142,16 +142,3 @@ func TestDockerNoLeak(t *testing.T) {
 	}
 	s.until("no more goroutines", func() bool { return runtime.NumGoroutine() <= before+2 })
 }
-
-// A socket may be given as a URL. The default socket is Docker's own.
-func TestDockerSocketPath(t *testing.T) {
-	for given, want := range map[string]string{
-		"":                 "/var/run/docker.sock",
-		"/run/podman.sock": "/run/podman.sock",
-		"unix:///run/d":    "/run/d",
-	} {
-		if got := NewDocker(given, nil).client.socket; got != want {
-			t.Errorf("%q: got %q, want %q", given, got, want)
-		}
-	}
-}
