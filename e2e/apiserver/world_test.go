@@ -135,10 +135,14 @@ func (w *world) token(kind, name, uid string) string {
 	return r.Status.Token
 }
 
-// file puts a file of the service account in its place.
+// file puts a file of the service account in its place, where nobody sees half of it.
 func (w *world) file(name, content string) {
 	w.t.Helper()
-	if err := os.WriteFile(filepath.Join(account, name), []byte(content), 0o644); err != nil {
+	path := filepath.Join(account, name)
+	if err := os.WriteFile(path+".new", []byte(content), 0o644); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -180,3 +180,31 @@ func TestKubernetesDetails(t *testing.T) {
 		}
 	}
 }
+
+// 3 changes of what is known beside the instance are told: why it waits, that it has
+// ended, and another exit code.
+func TestKubernetesTellsOfDetails(t *testing.T) {
+	s := newPodServer(t)
+	r := newPodRun(t, s)
+	r.start(t)
+	s.next(t, "get").answer(200, podOf("10", ""))
+	w := s.next(t, "10").open()
+	for _, tt := range []struct {
+		status, message string
+		code            int
+	}{
+		{`{"name":"app","state":{"waiting":{"reason":"Slow"}}}`, "Slow", -1},
+		{`{"name":"app","state":{"waiting":{"reason":"Slow"}},"lastState":{"terminated":{"exitCode":1}}}`, "Slow", 1},
+		{`{"name":"app","state":{"waiting":{"reason":"Slow"}},"lastState":{"terminated":{"exitCode":2}}}`, "Slow", 2},
+	} {
+		w.event("MODIFIED", podOf("11", tt.status))
+		r.change(t)
+		d, code := r.Describe("app"), -1
+		if d.ExitCode != nil {
+			code = *d.ExitCode
+		}
+		if d.Message != tt.message || code != tt.code {
+			t.Errorf("after %s: %q, exit code %d", tt.status, d.Message, code)
+		}
+	}
+}

@@ -314,3 +314,25 @@ func TestKubernetesErrors(t *testing.T) {
 		all |= tr
 	}
 }
+
+// A watch that has lasted may expire any number of times: 5 times each is looked after at
+// once, though a wait would be an hour, and none is said.
+func TestKubernetesExpiryOfALongWatch(t *testing.T) {
+	s := newPodServer(t)
+	r := newPodRun(t, s)
+	r.env.lasting, r.env.retryMin, r.env.retryMax = 0, time.Hour, time.Hour
+	r.start(t)
+	for i := range 5 {
+		s.next(t, "get").answer(200, podOf("10", runsA))
+		w := s.next(t, "10").open()
+		if i == 0 {
+			r.log(t, "level=INFO", "pod is watched")
+		}
+		w.event("ERROR", `{"kind":"Status","code":410}`)
+	}
+	s.next(t, "get")
+	r.quiet(t)
+	if !r.Up() {
+		t.Error("down after an ordinary expiry")
+	}
+}
