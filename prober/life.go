@@ -46,11 +46,21 @@ func (l *life) move(former gate.Instance) {
 	l.declared, l.of = 0, ""
 }
 
+// blindHold bounds a hold while a source that would see the next instance sees nothing:
+// else a target that was restarted meanwhile, and is well, would be killed until the
+// source comes back.
+const blindHold = time.Minute
+
 // instance returns the instance there is now: the source's, unless somebody has
 // declared since that it was restarted. Called with mu held, as all below but what
 // says otherwise.
 func (t *target) instance() gate.Instance {
 	inst := t.source.Instance(t.cfg.Name)
+	if inst.MaxHold == gate.UntilNewInstance {
+		if w, ok := t.source.(instance.Watcher); ok && !w.Up() {
+			inst.MaxHold = blindHold
+		}
+	}
 	if former := t.life.former; former.ID != "" {
 		if inst.ID == "" && !inst.Final {
 			return former

@@ -332,6 +332,28 @@ func TestSourceIsToldOfHolds(t *testing.T) {
 	})
 }
 
+// A probe is held until a new instance; while the source sees nothing, for a minute at
+// most, so that a target that was restarted unseen is not killed for ever.
+func TestHoldIsBoundedWhileTheSourceIsDown(t *testing.T) {
+	inView(t, func(w *world, v *view) {
+		v.sees(runs("a"))
+		w.says("app/liveness", bad)
+		w.sleepUntil(5 * time.Second)
+		held := len(w.at("app/liveness"))
+		w.says("app/liveness", good)
+		w.sleepUntil(10 * time.Minute)
+		if got := len(w.at("app/liveness")); got != held {
+			t.Errorf("%d attempts on hold", got-held)
+		}
+		w.is("app", "SRl")
+		v.mu.Lock()
+		v.down = true
+		v.mu.Unlock()
+		w.sleepUntil(10*time.Minute + 1100*ms)
+		w.is("app", "SRL")
+	})
+}
+
 // A reload that changes the source keeps the instance and all that is said of it, also
 // while the new source has not seen it yet; the next one that it sees is a restart.
 func TestReloadOfTheSource(t *testing.T) {
