@@ -76,6 +76,9 @@ func (m *Manager) Apply(cfg *config.Config) error {
 	m.tally.replace(ended, begun)
 	m.mu.Unlock()
 
+	for _, t := range begun {
+		t.observe(time.Now()) // what its source saw before anybody could be told
+	}
 	m.logSources(begun)
 	m.startAll(begun, beforeByName)
 	for _, was := range ended {
@@ -148,7 +151,7 @@ func (m *Manager) logSources(targets []*target) {
 // them. From now on nothing about them changes.
 func retire(targets []*target) {
 	for _, t := range targets {
-		t.retire()
+		t.retire(time.Now())
 	}
 }
 

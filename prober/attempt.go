@@ -111,9 +111,9 @@ func (made *tried) result() gate.Result {
 	return gate.Failure
 }
 
-// fold adds an attempt to all that is known of the probe, with target.mu held. It
-// returns what is to be logged.
-func (w *worker) fold(made tried, began, ended time.Time) (entries []entry) {
+// fold adds an attempt to all that is known of the probe, with target.mu held. changes
+// are those of the instance when it began. It returns what is to be logged.
+func (w *worker) fold(made tried, changes uint64, began, ended time.Time) (entries []entry) {
 	t := w.target
 	if made.err != nil && made.Output == "" {
 		made.Output = made.err.Error()
@@ -137,20 +137,14 @@ func (w *worker) fold(made tried, began, ended time.Time) (entries []entry) {
 	})
 
 	inst := t.instance()
-	entries = t.meet(inst)
+	entries = t.take(inst, ended)
 	before := t.state.Probe(w.kind)
-	switch {
-	case inst.Phase != gate.Running:
-		// It has ended meanwhile, or is frozen: of what comes after, this says nothing.
-		t.settle(inst, ended)
-		t.publish(inst, ended)
-		return entries
-	case before.InstanceID != inst.ID:
-		// Another one began meanwhile: it inherits the run and nothing else (rule 4.22).
-		if made.err == nil {
+	if changes != t.life.changes {
+		// What it was made for has ended, was frozen, or was replaced: of what there is
+		// now it says nothing. Only the run passes to the next instance (rule 4.22).
+		if made.err == nil && before.InstanceID != inst.ID {
 			t.state = t.state.Fold(w.kind, made.result())
 		}
-		t.publish(inst, ended)
 		return entries
 	}
 	note := func(level slog.Level, message string, args ...any) {

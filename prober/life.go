@@ -25,8 +25,10 @@ import (
 
 // life is what is remembered of a target's instances; it survives a reload.
 type life struct {
-	current  gate.Instance // what was seen last of the instance that was seen last
+	seen     gate.Instance // what the source, or a declaration, said last
+	current  string        // ID of the instance that was seen last
 	restarts uint64
+	changes  uint64 // of the instance, and of whether it runs
 	// startup is how long the current instance took until started; negative: unknown.
 	startup time.Duration
 
@@ -40,12 +42,6 @@ type life struct {
 	former gate.Instance
 }
 
-// move goes on under another source.
-func (l *life) move(former gate.Instance) {
-	l.former = former
-	l.declared, l.of = 0, ""
-}
-
 // blindHold bounds a hold while a source that would see the next instance sees nothing:
 // else a target that was restarted meanwhile, and is well, would be killed until the
 // source comes back.
@@ -55,27 +51,31 @@ const blindHold = time.Minute
 // declared since that it was restarted. Called with mu held, as all below but what
 // says otherwise.
 func (t *target) instance() gate.Instance {
-	inst := t.source.Instance(t.cfg.Name)
+	inst, l := t.source.Instance(t.cfg.Name), &t.life
 	if inst.MaxHold == gate.UntilNewInstance {
 		if w, ok := t.source.(instance.Watcher); ok && !w.Up() {
 			inst.MaxHold = blindHold
 		}
 	}
-	if former := t.life.former; former.ID != "" {
-		if inst.ID == "" && !inst.Final {
-			return former
-		}
-		t.life.former = gate.Instance{}
-		if former.Phase == gate.Running && inst.Phase == gate.Running {
-			t.state = t.state.Rename(former.ID, inst.ID)
-			t.life.current.ID = inst.ID
-		}
-	}
-	if t.life.declared > 0 && inst.ID != "" && t.life.of == inst.ID {
-		inst.ID += "/" + strconv.Itoa(t.life.declared)
-		inst.StartedAt = t.life.declaredAt
+	switch {
+	case inst.ID == "" && !inst.Final && l.former.ID != "":
+		return l.former
+	case l.declared > 0 && inst.ID != "" && l.of == inst.ID:
+		inst.ID, inst.StartedAt = declaredID(inst.ID, l.declared), l.declaredAt
+	case inst.ID != l.current && inst.StartedAt.IsZero() && (inst.Phase == gate.Waiting || inst.Phase == gate.Terminated):
+		// It has never run, so it has no results of its own: what would fail at once is
+		// what ran before (rule 4.8), and not the boot that is to come (4.19).
+		inst.ID, inst.StartedAt = l.current, l.seen.StartedAt
 	}
 	return inst
+}
+
+func declaredID(of string, n int) string { return of + "/" + strconv.Itoa(n) }
+
+// move goes on under another source.
+func (l *life) move(former gate.Instance) {
+	l.former = former
+	l.declared, l.of = 0, ""
 }
 
 // derive returns the flags of an instance.
@@ -83,36 +83,73 @@ func (t *target) derive(inst gate.Instance) flags {
 	return flags{started: t.state.Started(inst), ready: t.state.Ready(inst), live: t.state.Live(inst)}
 }
 
+// take takes note of the instance that is seen now, and of all that follows at once.
+// It returns what is to be logged.
+func (t *target) take(inst gate.Instance, now time.Time) []entry {
+	entries := t.meet(inst)
+	t.settle(inst, now)
+	t.publish(inst, now)
+	return entries
+}
+
 // meet takes note of the instance that is seen now. It returns what is to be logged.
 func (t *target) meet(inst gate.Instance) (entries []entry) {
-	was := t.life.current
-	if inst == was || inst.ID == "" {
+	l := &t.life
+	if inst == l.seen {
 		return nil
 	}
-	t.life.current = inst
+	t.moveOn(inst)
+	was := l.seen
+	l.seen = inst
+	if inst.ID != was.ID || inst.Phase != was.Phase {
+		l.changes++
+	}
+	if inst.Phase == gate.Running && !inst.Deleting {
+		for _, w := range t.workers {
+			w.revive()
+		}
+	}
 	note := func(message string, args ...any) {
 		entries = append(entries, newEntry(t.log, slog.LevelInfo, message, append([]any{"instance_id", inst.ID}, args...)...))
 	}
 	switch {
-	case inst.ID != was.ID:
-		t.life.startup = -1
+	case inst.ID == "":
+	case inst.ID != l.current:
+		first := l.current == ""
+		l.current, l.startup = inst.ID, -1
 		for _, w := range t.workers {
-			w.streak, w.reason = 0, ""
-			if !inst.Deleting {
-				w.revive()
-			}
+			w.streak, w.reason, w.unable, w.warned = 0, "", "", false
 		}
-		if was.ID == "" {
-			return nil // the first one is no news
+		if first {
+			return nil // no news
 		}
-		t.life.restarts++
-		note("new instance", "phase", inst.Phase.String(), "restarts", t.life.restarts)
+		l.restarts++
+		note("new instance", "phase", inst.Phase.String(), "restarts", l.restarts)
 	case inst.Phase != was.Phase && inst.Phase == gate.Running:
 		note("instance runs")
 	case inst.Phase != was.Phase:
 		note("instance does not run", append([]any{"phase", inst.Phase.String()}, t.details()...)...)
 	}
 	return entries
+}
+
+// moveOn ends the time of the former source's instance: the new source has seen the
+// target. The two are one life, unless the one had ended and the other runs.
+func (t *target) moveOn(inst gate.Instance) {
+	l := &t.life
+	former := l.former
+	if former.ID == "" || inst == former || inst.ID == "" && !inst.Final {
+		return
+	}
+	l.former = gate.Instance{}
+	ended := former.Phase == gate.Waiting || former.Phase == gate.Terminated
+	if inst.ID == "" || ended && inst.Phase == gate.Running {
+		return
+	}
+	t.state = t.state.Rename(former.ID, inst.ID)
+	if l.current == former.ID {
+		l.current = inst.ID
+	}
 }
 
 // details returns what the log says of an instance beyond its phase.
@@ -176,7 +213,7 @@ func (t *target) tellHeld() {
 	held := false
 	for _, w := range t.workers {
 		p := t.state.Probe(w.kind)
-		held = held || p.Held && p.Result == gate.Failure && p.InstanceID == t.life.current.ID
+		held = held || p.Held && p.Result == gate.Failure && p.InstanceID == t.life.current
 	}
 	if held != t.held {
 		t.held = held
@@ -203,48 +240,56 @@ func (t *target) poke(kinds ...gate.Kind) {
 func (t *target) observe(now time.Time) {
 	t.mu.Lock()
 	var entries []entry
-	if inst := t.instance(); !t.retired && inst != t.life.current {
-		entries = t.meet(inst)
-		t.settle(inst, now)
-		t.publish(inst, now)
+	if inst := t.instance(); !t.retired && inst != t.life.seen {
+		entries = t.take(inst, now)
 		t.poke(gate.Startup, gate.Readiness, gate.Liveness)
 	}
 	t.mu.Unlock()
 	logAll(entries)
 }
 
-// declare begins a new instance on top of what the source says. It reports whether
-// it did: a target that has retired has none. Called without mu.
+// declare begins a new instance on top of what the source says; of what it has not
+// seen there is none to replace. It reports false if the target has retired. Called
+// without mu.
 func (t *target) declare(now time.Time) bool {
-	if b, ok := t.source.(beginner); ok && b.Begin(t.cfg.Name) {
-		t.observe(now)
-		return true
-	}
 	t.mu.Lock()
 	if t.retired {
 		t.mu.Unlock()
 		return false
 	}
-	if of := t.source.Instance(t.cfg.Name).ID; of != t.life.of {
-		t.life.of, t.life.declared = of, 0
+	l := &t.life
+	switch of := t.source.Instance(t.cfg.Name).ID; {
+	case t.begin():
+	case of == "":
+		if l.former.ID != "" {
+			l.former.ID, l.former.StartedAt = declaredID(l.former.ID, 1), now
+		}
+	default:
+		if of != l.of {
+			l.of, l.declared = of, 0
+		}
+		l.declared++
+		l.declaredAt = now
 	}
-	t.life.declared++
-	t.life.declaredAt = now
-	inst := t.instance()
-	entries := t.meet(inst)
-	t.settle(inst, now)
-	t.publish(inst, now)
+	entries := t.take(t.instance(), now)
 	t.poke(gate.Startup, gate.Readiness, gate.Liveness)
 	t.mu.Unlock()
 	logAll(entries)
 	return true
 }
 
+// begin makes a source that infers restarts begin the next instance of what has ended.
+func (t *target) begin() bool {
+	b, ok := t.source.(beginner)
+	return ok && b.Begin(t.cfg.Name)
+}
+
 // retire tells the workers to stop, without waiting for them. From now on nothing
 // about the target changes. Called without mu.
-func (t *target) retire() {
+func (t *target) retire(now time.Time) {
+	t.observe(now) // what its source will not tell any more
 	t.mu.Lock()
-	t.retired = true
+	t.retired, t.sourceID = true, t.source.Instance(t.cfg.Name).ID
 	t.mu.Unlock()
 	for _, w := range t.workers {
 		w.stop()

@@ -20,7 +20,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -213,12 +212,12 @@ func (m *Manager) Probe(name string) bool {
 // NewInstance declares that a target has been restarted just now. It reports
 // whether there is such a target.
 func (m *Manager) NewInstance(name string) bool {
-	// One that a reload is just replacing does not take the news to its grave.
 	for t := m.find(name); t != nil; t = m.find(name) {
 		if t.declare(time.Now()) {
 			return true
 		}
-		runtime.Gosched()
+		// A reload is just replacing it: it would take the news to its grave.
+		time.Sleep(time.Millisecond)
 	}
 	return false
 }

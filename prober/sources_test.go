@@ -326,8 +326,8 @@ func TestSourceIsToldOfHolds(t *testing.T) {
 		w.apply(labelled(watched("view"), "x"))
 		v.sees(runs("b"))
 		w.sleepUntil(11 * time.Second)
-		if v.held != "app app !app " {
-			t.Errorf("held: %q; after a reload and a new instance: app app !app", v.held)
+		if v.held != "app !app " {
+			t.Errorf("held: %q; after a reload and a new instance: app !app", v.held)
 		}
 	})
 }

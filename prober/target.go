@@ -38,12 +38,15 @@ type target struct {
 	workers []*worker         // in the order of kinds
 	scrub   *strings.Replacer // takes secrets out of outputs; nil: there are none
 
-	mu      sync.Mutex
-	state   gate.Target
-	flags   flags // as the tally has them
-	held    bool  // as the source was told
-	life    life
-	retired bool // a reload has replaced or removed it: nothing changes any more
+	mu    sync.Mutex
+	state gate.Target
+	flags flags // as the tally has them
+	held  bool  // as the source was told
+	life  life
+	// retired says that a reload has replaced or removed it: nothing changes any more.
+	// sourceID is then what its source called the instance.
+	retired  bool
+	sourceID string
 }
 
 // newTarget returns c as a target whose workers do not run yet. What it keeps of
@@ -85,15 +88,17 @@ func newTarget(m *Manager, c *config.Target, source instance.Source, before *tar
 			log:     t.log.With("probe_type", ProbeType(k)),
 		})
 	}
+	now := time.Now()
 	if before == nil {
 		t.state = gate.New(params)
 	} else {
-		t.inherit(before, params, changed)
+		t.inherit(before, params, changed, now)
 	}
 	inst := t.instance()
 	logAll(t.meet(inst))
+	t.settle(inst, now)
 	t.flags = t.derive(inst)
-	t.noteStarted(inst, time.Now())
+	t.noteStarted(inst, now)
 	t.tellHeld()
 	return t
 }
@@ -108,17 +113,27 @@ func newAttempt(m *Manager, c *config.Target, p *config.Probe, source instance.S
 }
 
 // inherit takes over from the target's former configuration, which has retired.
-func (t *target) inherit(before *target, params [gate.NumKinds]gate.Params, changed [gate.NumKinds]bool) {
+func (t *target) inherit(before *target, params [gate.NumKinds]gate.Params, changed [gate.NumKinds]bool, now time.Time) {
 	before.mu.Lock() // its last turns may be on their way out
 	defer before.mu.Unlock()
 	t.life, t.state = before.life, before.state
-	switch was, is := before.cfg.Instance, t.cfg.Instance; {
+	last := before.life.seen
+	was, is := before.cfg.Instance, t.cfg.Instance
+	if keyOf(&was) == keyOf(&is) {
+		t.held = before.held
+	}
+	switch {
 	case was.Source == is.Source && is.Source == config.SourceStatic:
 		t.source = before.source
-	case !reflect.DeepEqual(was, is):
-		t.life.move(before.instance())
+	case is.Source == config.SourceStatic && last.Phase == gate.Running:
+		t.source = instance.Static{StartedAt: last.StartedAt} // its delays go on
+		t.life.move(last)
+	case keyOf(&was) != keyOf(&is), t.source.Instance(t.cfg.Name).ID != before.sourceID:
+		t.life.move(last)
 	}
-	t.state = t.state.Reconfigure(params, changed, t.instance())
+	inst := t.instance()
+	logAll(t.meet(inst))
+	t.state = t.state.Reconfigure(params, changed, inst)
 	sameSeries := slices.Equal(before.cfg.Labels, t.cfg.Labels)
 	if !sameSeries {
 		t.life.restarts = 0
@@ -172,7 +187,7 @@ func (t *target) worker(k gate.Kind) *worker {
 func (t *target) status(d Detail, now time.Time) TargetStatus {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	inst := t.instance()
+	inst := t.life.seen
 	s := TargetStatus{
 		Name:            t.cfg.Name,
 		Labels:          slices.Clone(t.cfg.Labels),

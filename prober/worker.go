@@ -158,7 +158,6 @@ func (w *worker) turn() {
 
 	select {
 	case m.slots <- struct{}{}:
-		defer func() { <-m.slots }()
 	case <-ctx.Done():
 		return
 	}
@@ -166,6 +165,7 @@ func (w *worker) turn() {
 	t.mu.Lock()
 	if w.stopped {
 		t.mu.Unlock()
+		<-m.slots
 		return
 	}
 	now := time.Now()
@@ -188,7 +188,8 @@ func (w *worker) turn() {
 		w.began = now
 	}
 	t.publish(inst, now)
-	first := w.attempts[Successful] == 0
+	w.poked = false // this is the turn that it would ask for
+	changes, first := t.life.changes, w.attempts[Successful] == 0
 	t.mu.Unlock()
 	logAll(entries)
 	entries = nil
@@ -197,22 +198,34 @@ func (w *worker) turn() {
 	if verdict == gate.Attempt {
 		made = w.try(ctx)
 	}
-
+	<-m.slots
 	ended := time.Now()
-	if l, ok := t.source.(looker); ok && verdict == gate.Attempt && (first || !made.Success) {
-		l.Look(ctx)
+	if verdict == gate.Attempt && (first || !made.Success) {
+		w.look(ctx)
 	}
 
 	t.mu.Lock()
 	if verdict == gate.Attempt && ctx.Err() == nil {
-		entries = w.fold(made, now, ended)
+		entries = w.fold(made, changes, now, ended)
 	}
 	w.turning, w.cancel, w.began = false, nil, time.Time{}
-	if !w.stopped && !w.quit {
-		w.schedule(w.next(ended), ended)
+	if now := time.Now(); !w.stopped && !w.quit {
+		w.schedule(w.next(now), now)
 	}
 	t.mu.Unlock()
 	logAll(entries)
+}
+
+// maxLook bounds what a look may take from the next turn.
+const maxLook = time.Second
+
+// look has the source take a fresh look, if it can.
+func (w *worker) look(ctx context.Context) {
+	if l, ok := w.target.source.(looker); ok {
+		ctx, cancel := context.WithTimeout(ctx, min(w.probe.Timeout, maxLook))
+		defer cancel()
+		l.Look(ctx)
+	}
 }
 
 // next returns the point of the grid of the turn after this one. If points were

@@ -257,12 +257,18 @@ func (s *Listener) read(now time.Time) {
 	found, err := s.table.read(s.spare[:0])
 	s.readAt, s.cost = now, time.Since(now)
 
-	s.note(err)
-	if err != nil {
-		return // the last view stays
-	}
+	s.setDown(err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err != nil {
+		// The last view stays. But what has ended is not taken for booting for ever.
+		for name, l := range s.targets {
+			if l.instance.Phase != gate.Running {
+				s.note(name, l, func() { l.look(nil, now) })
+			}
+		}
+		return
+	}
 	same := slices.Equal(found, s.found)
 	s.found, s.spare = found, s.found
 	if !same {
@@ -276,23 +282,31 @@ func (s *Listener) read(now time.Time) {
 	another := s.method != s.table.how()
 	s.method = s.table.how()
 	for name, l := range s.targets {
-		if same && l.instance.Phase == gate.Running {
+		if same && l.instance.Phase == gate.Running && !l.without {
 			continue // only the end of an instance has a consequence by time alone
 		}
-		was := *l
-		if another {
-			l.rebase(l.of(s.byPort))
-		} else {
-			l.look(l.of(s.byPort), now)
-		}
-		if was.instance != l.instance || was.seen != l.seen || was.without != l.without {
-			s.news = append(s.news, name)
-		}
+		sockets := l.of(s.byPort)
+		s.note(name, l, func() {
+			if another && len(sockets) > 0 {
+				l.rebase(sockets)
+			} else {
+				l.look(sockets, now)
+			}
+		})
 	}
 }
 
-// note takes note of whether sockets can be read, and logs a change.
-func (s *Listener) note(err error) {
+// note makes a change of a target news if it is one.
+func (s *Listener) note(name string, l *listening, change func()) {
+	was := *l
+	change()
+	if was.instance != l.instance || was.seen != l.seen || was.without != l.without {
+		s.news = append(s.news, name)
+	}
+}
+
+// setDown takes note of why sockets cannot be read, and logs a change.
+func (s *Listener) setDown(err error) {
 	s.mu.Lock()
 	was := s.down
 	s.down = err
