@@ -21,6 +21,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -42,7 +43,7 @@ const processHelperEnv = "PROBER_EXPORTER_PROCESS_HELPER"
 // returns what it printed.
 func processHelper(t *testing.T, name string, prefix ...string) string {
 	t.Helper()
-	command := append(prefix, os.Args[0], "-test.run=^TestProcessHelper$", "-test.timeout=50s", "-test.v")
+	command := slices.Concat(prefix, []string{os.Args[0], "-test.run=^TestProcessHelper$", "-test.timeout=50s", "-test.v"})
 	cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
 	cmd.Env = append(os.Environ(), processHelperEnv+"="+name)
 	out, err := cmd.CombinedOutput()

@@ -17,6 +17,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -37,10 +38,15 @@ var (
 
 // eyes are what a look needs. They are of who has the turn.
 type eyes struct {
-	procs   procs
-	sockets sockets
-	found   []socket // buffer
-	boot    string   // the first 8 digits of the boot's id
+	procs procs
+	boot  string        // the first 8 digits of the boot's id
+	aside time.Duration // what a look has spent on what is spaced on its own
+
+	sockets     sockets
+	found       []socket // the last reading
+	foundErr    error
+	socketsNext time.Time // when the next may be
+	current     bool      // it was in this look
 
 	scan     *scan     // the last one, while somebody is sought
 	scanNext time.Time // when the next may be
@@ -69,25 +75,40 @@ func age(who process) time.Duration {
 	return max(0, time.Duration(now.Nano())-time.Duration(who.start)*(time.Second/ticks))
 }
 
-// look looks at some targets and publishes what it sees. The caller has the turn.
-func (p *Process) look(ws []*watched) {
+// costly does what a look may not need each time, and returns when it may be done again.
+func (e *eyes) costly(f func()) (next time.Time) {
+	began := time.Now()
+	f()
+	ended := time.Now()
+	e.aside += ended.Sub(began)
+	return ended.Add(processShare * ended.Sub(began))
+}
+
+// listening reads the sockets.
+func (e *eyes) listening() {
+	e.socketsNext = e.costly(func() {
+		e.found, e.foundErr = e.sockets.read(e.found[:0])
+	})
+	e.current = true
+}
+
+// look looks at some targets and publishes what it sees. It returns how much of its time
+// went into what is spaced on its own. The caller has the turn.
+func (p *Process) look(ws []*watched) (aside time.Duration) {
 	e := &p.eyes
+	e.aside, e.current = 0, false
 	if e.procs.root == "" {
 		e.procs.root = "/proc"
 	}
 	if !p.sees(e.procs.ours()) {
-		return
+		return 0
 	}
-	var listening error
-	for _, w := range ws {
-		if w.port != 0 {
-			e.found, listening = e.sockets.read(e.found[:0])
-			break
-		}
+	if slices.ContainsFunc(ws, func(w *watched) bool { return w.port != 0 }) && !time.Now().Before(e.socketsNext) {
+		e.listening()
 	}
 	settled := true
 	for _, w := range ws {
-		p.lookAt(w, listening)
+		p.lookAt(w)
 		p.publish(w)
 		settled = settled && w.alive && !w.anew
 	}
@@ -97,6 +118,7 @@ func (p *Process) look(ws []*watched) {
 	p.mu.Lock()
 	p.scanned = e.scan != nil
 	p.mu.Unlock()
+	return e.aside
 }
 
 // sees notes whether anything can be seen at all.
@@ -124,7 +146,7 @@ func (p *Process) sees(err error) bool {
 }
 
 // lookAt looks whether a target's leader runs, and for another.
-func (p *Process) lookAt(w *watched, listening error) {
+func (p *Process) lookAt(w *watched) {
 	e := &p.eyes
 	if w.alive {
 		alive, err := e.procs.runs(w.lead)
@@ -136,11 +158,13 @@ func (p *Process) lookAt(w *watched, listening error) {
 			w.alive, w.tried, w.inodes = false, nil, nil
 		}
 	}
-	next, decided, err := process{}, false, listening
+	var next process
+	var decided bool
+	var err error
 	switch {
 	case w.pidFile != "":
 		next, decided, err = p.byPIDFile(w)
-	case w.port != 0 && err == nil:
+	case w.port != 0:
 		next, decided, err = p.byPort(w)
 	case w.match != "":
 		next, decided, err = p.byMatch(w)

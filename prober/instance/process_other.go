@@ -15,7 +15,10 @@
 
 package instance
 
-import "errors"
+import (
+	"errors"
+	"time"
+)
 
 // errProcessNeedsLinux says why nothing is seen here.
 var errProcessNeedsLinux = errors.New("instance source process needs Linux: choose another for this target")
@@ -27,7 +30,7 @@ type scan struct{}
 func (eyes) id(process) string { return "" }
 
 // look sees nothing, and says so once.
-func (p *Process) look([]*watched) {
+func (p *Process) look([]*watched) time.Duration {
 	p.mu.Lock()
 	was := p.broken
 	p.broken = errProcessNeedsLinux.Error()
@@ -35,6 +38,7 @@ func (p *Process) look([]*watched) {
 	if was == "" {
 		p.log.Error("processes cannot be looked up", "err", errProcessNeedsLinux)
 	}
+	return 0
 }
 
 // ends has nothing to wait for.

@@ -25,10 +25,10 @@ import (
 // lookAtAll is a look at every target, by who has the turn.
 func (p *Process) lookAtAll() {
 	began := time.Now()
-	p.look(p.all())
+	aside := p.look(p.all())
 	ended := time.Now()
 	p.mu.Lock()
-	p.began, p.again = began, ended.Add(processShare*ended.Sub(began))
+	p.began, p.again = began, ended.Add(processShare*(ended.Sub(began)-aside))
 	p.mu.Unlock()
 	p.poke()
 }

@@ -44,21 +44,22 @@ type scan struct {
 // walk takes a scan, unless that would cost too much by now.
 func (p *Process) walk() error {
 	e := &p.eyes
-	began := time.Now()
-	if began.Before(e.scanNext) {
+	if time.Now().Before(e.scanNext) {
 		return nil
 	}
-	s, err := p.seeAll(began)
-	ended := time.Now()
-	e.scanNext = ended.Add(processShare * ended.Sub(began))
-	if err == nil {
-		e.scan = s
-	}
+	var err error
+	e.scanNext = e.costly(func() {
+		var s *scan
+		if s, err = p.seeAll(); err == nil {
+			e.scan = s
+		}
+	})
 	return err
 }
 
-func (p *Process) seeAll(began time.Time) (*scan, error) {
+func (p *Process) seeAll() (*scan, error) {
 	e := &p.eyes
+	began := time.Now()
 	patterns, ports := false, false
 	for _, w := range p.all() {
 		patterns, ports = patterns || w.match != "", ports || w.port != 0
@@ -175,8 +176,14 @@ func (p *Process) descends(is procStat) bool {
 // leads on until somebody else does or it ends.
 func (p *Process) byPort(w *watched) (process, bool, error) {
 	e := &p.eyes
+	if e.foundErr != nil {
+		return process{}, false, e.foundErr
+	}
 	inodes := e.on(w.port)
 	if len(inodes) == 0 {
+		if w.anew && !e.current {
+			return process{}, false, nil // nobody knows yet
+		}
 		w.inodes = nil
 		return w.keep()
 	}
@@ -207,11 +214,10 @@ func (p *Process) byPort(w *watched) (process, bool, error) {
 		return found, true, nil
 	}
 	// The owner may have ended while we looked for it.
-	var err error
-	if e.found, err = e.sockets.read(e.found[:0]); err != nil {
-		return process{}, false, err
-	}
+	e.listening()
 	switch {
+	case e.foundErr != nil:
+		return process{}, false, e.foundErr
 	case !slices.Equal(inodes, e.on(w.port)):
 		w.inodes = nil
 		return process{}, false, nil

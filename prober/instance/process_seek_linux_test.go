@@ -156,10 +156,34 @@ func TestProcessPortHandedOver(t *testing.T) {
 	}
 	end(t, old)
 	lookUntil(t, p, "the other leads", func() bool { return p.Describe("app").PID == next })
+}
 
-	// One that listens no more and goes on: until somebody else listens it leads.
-	shell := "sh -c 'exec sleep 3<&- " + unique() + "'"
-	_ = shell
+// One that closes its socket and goes on, leads until another process listens: then that
+// is the instance, though the old one still runs.
+func TestProcessPortClosed(t *testing.T) {
+	l := listen(t, "tcp4", "127.0.0.1:0", true)
+	port := addrOf(l).Port()
+	f := socketOf(t, l)
+	old := orphan(t, `sh -c 'trap "exec 3<&-" USR1; while :; do sleep 0.02 3<&-; done'`, f)
+	f.Close()
+	p, _ := watching(t)
+	p.Watch(byPort("app", port))
+	first := p.Instance("app")
+	if got := p.Describe("app").PID; got != old {
+		t.Fatalf("%d leads, want %d", got, old)
+	}
+	unix.Kill(old, unix.SIGUSR1)
+	s := new(sockets)
+	defer s.close()
+	eventually(t, "the port is free", func() bool { return len(at(t, s, port)) == 0 })
+	for range 3 {
+		p.Look(t.Context())
+		if got := p.Instance("app"); got != first || !p.Up() {
+			t.Errorf("got %+v, want %+v, up %v", got, first, p.Up())
+		}
+	}
+	next, _ := owner(t, "127.0.0.1:"+strconv.Itoa(int(port)))
+	lookUntil(t, p, "the other leads", func() bool { return p.Describe("app").PID == next })
 }
 
 // A service manager that holds the socket of a service leads nothing: with the service

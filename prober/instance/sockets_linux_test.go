@@ -212,7 +212,7 @@ func TestSocketsMany(t *testing.T) {
 	}()
 	defer func() { stop(); <-done }()
 	for how, s := range ways(t) {
-		for range 5 {
+		for range 3 {
 			all, err := s.read(nil)
 			if err != nil {
 				t.Fatalf("%s: %v", how, err)
