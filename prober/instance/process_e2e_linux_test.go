@@ -40,6 +40,7 @@ func TestProcessHelper(t *testing.T) {
 		"hidden":    hidden,
 		"filtered":  filtered,
 		"elsewhere": elsewhere,
+		"scarce":    scarce,
 	}[os.Getenv(processHelperEnv)]
 	os.Unsetenv(processHelperEnv)
 	helper(t)
@@ -187,7 +188,7 @@ func nobody(t *testing.T) {
 }
 
 func denied(t *testing.T) {
-	pid, port := owner(t, "127.0.0.1:0")
+	pid, port := owner(t, 0)
 	path := pidFile(t, filepath.Join(os.Getenv("PID_DIR"), "pid"), strconv.Itoa(pid))
 	os.Chmod(path, 0o644)
 	secret := pidFile(t, filepath.Join(os.Getenv("PID_DIR"), "secret"), strconv.Itoa(pid))
@@ -265,7 +266,7 @@ func filtered(t *testing.T) {
 	if err := refuse(unix.AF_NETLINK); err != nil {
 		t.Fatal(err)
 	}
-	pid, port := owner(t, "127.0.0.1:0")
+	pid, port := owner(t, 0)
 	p, _ := watching(t)
 	p.Watch(byPort("port", port))
 	p.Watch(byFile("file", pidFile(t, "", strconv.Itoa(pid))))
@@ -287,5 +288,64 @@ func filtered(t *testing.T) {
 	}
 	if fastest > 250*time.Millisecond {
 		t.Errorf("an end is seen after %v at best", fastest)
+	}
+}
+
+// With no descriptor left nothing is concluded: 3 instances stay as they are, new ones
+// are not seen, and both come right by themselves.
+func TestProcessScarce(t *testing.T) {
+	processHelper(t, "scarce")
+}
+
+func scarce(t *testing.T) {
+	word := unique()
+	l := listen(t, "tcp", ":0")
+	port := addrOf(l).Port()
+	f := socketOf(t, l)
+	pid := orphan(t, "sleep "+word, f)
+	f.Close()
+	path := pidFile(t, "", strconv.Itoa(pid))
+	p, _ := watching(t)
+	watch := func(suffix string) {
+		p.Watch(byFile("file"+suffix, path))
+		p.Watch(byPort("port"+suffix, port))
+		p.Watch(byMatch("match"+suffix, "^sleep "+word+"$"))
+	}
+	watch("")
+	lookUntil(t, p, "all are seen", func() bool {
+		return p.Describe("file").PID == pid && p.Describe("port").PID == pid && p.Describe("match").PID == pid
+	})
+	want := p.Instance("port")
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 1, Max: limit.Max}); err != nil {
+		t.Fatal(err)
+	}
+	p.eyes.scan = nil
+	watch(" late")
+	for range 3 {
+		p.eyes.scanNext, p.eyes.socketsNext = time.Time{}, time.Time{}
+		p.Look(t.Context())
+	}
+	up, now, message := p.Up(), p.Instance("port"), p.Describe("match late").Message
+	late := []gate.Instance{p.Instance("file late"), p.Instance("port late"), p.Instance("match late")}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if up || now != want || !strings.Contains(message, "too many open files") {
+		t.Errorf("up %v, %+v, %q", up, now, message)
+	}
+	for _, got := range late {
+		if got != (gate.Instance{}) {
+			t.Errorf("got %+v", got)
+		}
+	}
+	lookUntil(t, p, "all is well", func() bool {
+		return p.Up() && p.Describe("file late").PID == pid && p.Describe("port late").PID == pid && p.Describe("match late").PID == pid
+	})
+	if got := p.Instance("port"); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

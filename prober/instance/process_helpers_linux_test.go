@@ -207,10 +207,10 @@ func socketOf(t testing.TB, l net.Listener) *os.File {
 	return f
 }
 
-// owner starts a process that listens at a port.
-func owner(t testing.TB, address string) (pid int, port uint16) {
+// owner starts a process that listens at a port of all addresses; at 0 it is nobody else's.
+func owner(t testing.TB, at uint16) (pid int, port uint16) {
 	t.Helper()
-	l := listen(t, "tcp4", address, true)
+	l := listen(t, "tcp", ":"+strconv.Itoa(int(at)), true)
 	port = addrOf(l).Port()
 	f := socketOf(t, l)
 	defer f.Close()

@@ -49,6 +49,7 @@ type eyes struct {
 	current     bool      // it was in this look
 
 	scan     *scan     // the last one, while somebody is sought
+	scanErr  error     // of the last attempt at one
 	scanNext time.Time // when the next may be
 	newest   string    // the newest process at the last look for one
 	forked   time.Time // when that changed

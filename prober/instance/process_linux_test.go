@@ -39,7 +39,7 @@ func kinds(t testing.TB) map[string]func() (*config.Target, int) {
 		},
 		"port": func() (*config.Target, int) {
 			var pid int
-			pid, port = owner(t, "127.0.0.1:"+strconv.Itoa(int(port)))
+			pid, port = owner(t, port)
 			return byPort("app", port), pid
 		},
 		"match": func() (*config.Target, int) {
@@ -129,7 +129,7 @@ func TestProcessAppears(t *testing.T) {
 // same, found in whatever way; another process is another instance, none is none.
 func TestProcessReload(t *testing.T) {
 	word := unique()
-	l := listen(t, "tcp4", "127.0.0.1:0")
+	l := listen(t, "tcp", ":0")
 	port := addrOf(l).Port()
 	f := socketOf(t, l)
 	pid := orphan(t, "sleep "+word, f)
@@ -307,7 +307,7 @@ func TestProcessHundred(t *testing.T) {
 	var targets []*config.Target
 	for i := range 100 {
 		name := strconv.Itoa(i)
-		pid, port := owner(t, "127.0.0.1:0")
+		pid, port := owner(t, 0)
 		own := word + name
 		pids["match"+name], pids["file"+name], pids["port"+name] = orphan(t, "sleep "+own), pid, pid
 		targets = append(targets, byMatch("match"+name, "^sleep "+own+"$"), byPort("port"+name, port),

@@ -41,20 +41,20 @@ type scan struct {
 	taken    time.Time
 }
 
-// walk takes a scan, unless that would cost too much by now.
+// walk takes a scan, unless that would cost too much by now; then the last one's trouble
+// is still the answer.
 func (p *Process) walk() error {
 	e := &p.eyes
 	if time.Now().Before(e.scanNext) {
-		return nil
+		return e.scanErr
 	}
-	var err error
 	e.scanNext = e.costly(func() {
 		var s *scan
-		if s, err = p.seeAll(); err == nil {
+		if s, e.scanErr = p.seeAll(); e.scanErr == nil {
 			e.scan = s
 		}
 	})
-	return err
+	return e.scanErr
 }
 
 func (p *Process) seeAll() (*scan, error) {
@@ -73,9 +73,10 @@ func (p *Process) seeAll() (*scan, error) {
 		s.commands = make([]string, len(pids))
 		for i, pid := range pids {
 			command, err := e.procs.command(pid)
-			if err != nil && !errors.Is(err, errGone) {
-				s.hidden = true
+			if starved(err) {
+				return nil, err
 			}
+			s.hidden = s.hidden || err != nil && !errors.Is(err, errGone)
 			s.commands[i] = command
 		}
 	}
@@ -91,10 +92,18 @@ func (p *Process) seeAll() (*scan, error) {
 				}
 				return true
 			})
+			if starved(err) {
+				return nil, err
+			}
 			s.denied = s.denied || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM)
 		}
 	}
 	return s, nil
+}
+
+// starved tells an error that is our own want and says nothing about a process.
+func starved(err error) bool {
+	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOMEM)
 }
 
 // byMatch takes the oldest process whose command line matches. Later ones are younger,
@@ -106,8 +115,8 @@ func (p *Process) byMatch(w *watched) (process, bool, error) {
 	e := &p.eyes
 	if s := e.scan; s != nil && w.tried != s {
 		w.tried = s
-		if found := p.oldestMatch(w, s); found != (process{}) {
-			return found, true, nil
+		if found, err := p.oldestMatch(w, s); found != (process{}) || err != nil {
+			return found, err == nil, err
 		}
 	}
 	if !e.worthwhile() {
@@ -121,11 +130,11 @@ func (p *Process) byMatch(w *watched) (process, bool, error) {
 		return process{}, false, nil // not yet: it would cost too much
 	}
 	w.tried = s
-	found := p.oldestMatch(w, s)
-	if found == (process{}) && s.hidden {
-		return process{}, false, errHidden
+	found, err := p.oldestMatch(w, s)
+	if err == nil && found == (process{}) && s.hidden {
+		err = errHidden
 	}
-	return found, true, nil
+	return found, err == nil, err
 }
 
 // worthwhile reports whether a scan can show what the last one did not: somebody was
@@ -139,13 +148,16 @@ func (e *eyes) worthwhile() bool {
 	return e.scan == nil || e.scan.commands == nil || now.Sub(e.forked) < newborn || now.Sub(e.scan.taken) >= seekAgain
 }
 
-func (p *Process) oldestMatch(w *watched, s *scan) process {
+func (p *Process) oldestMatch(w *watched, s *scan) (process, error) {
 	var oldest process
 	for i, command := range s.commands {
 		if command == "" || !w.pattern.MatchString(command) {
 			continue
 		}
 		is, err := p.eyes.procs.stat(s.pids[i])
+		if err != nil && !errors.Is(err, errGone) {
+			return process{}, err
+		}
 		if err != nil || is.ended || oldest != (process{}) && oldest.before(is.process) {
 			continue
 		}
@@ -155,7 +167,7 @@ func (p *Process) oldestMatch(w *watched, s *scan) process {
 		}
 		oldest = is.process
 	}
-	return oldest
+	return oldest, nil
 }
 
 // descends reports whether a process is the agent or was started by it, as the commands
@@ -194,9 +206,9 @@ func (p *Process) byPort(w *watched) (process, bool, error) {
 	}
 	if s := e.scan; s != nil && w.tried != s {
 		w.tried = s
-		if found := p.oldestOwner(s, inodes); found != (process{}) {
+		if found, err := p.oldestOwner(s, inodes); found != (process{}) || err != nil {
 			w.inodes = inodes
-			return found, true, nil
+			return found, err == nil, err
 		}
 	}
 	if same && time.Now().Before(w.retry) {
@@ -210,8 +222,8 @@ func (p *Process) byPort(w *watched) (process, bool, error) {
 		return process{}, false, nil // not yet: it would cost too much
 	}
 	w.tried, w.inodes, w.retry = s, inodes, time.Now().Add(seekAgain)
-	if found := p.oldestOwner(s, inodes); found != (process{}) {
-		return found, true, nil
+	if found, err := p.oldestOwner(s, inodes); found != (process{}) || err != nil {
+		return found, err == nil, err
 	}
 	// The owner may have ended while we looked for it.
 	e.listening()
@@ -251,12 +263,14 @@ func (e *eyes) owns(pid int, inodes []uint64) bool {
 
 // oldestOwner returns the oldest process that holds one of the sockets. A service
 // manager that holds sockets for its services leads none of them.
-func (p *Process) oldestOwner(s *scan, inodes []uint64) process {
+func (p *Process) oldestOwner(s *scan, inodes []uint64) (process, error) {
 	var oldest process
 	for _, inode := range inodes {
 		for _, pid := range s.owners[inode] {
 			is, err := p.eyes.procs.stat(pid)
 			switch {
+			case err != nil && !errors.Is(err, errGone):
+				return process{}, err
 			case err != nil || is.ended || is.name == "systemd":
 			case oldest != (process{}) && oldest.before(is.process):
 			case p.eyes.owns(pid, inodes):
@@ -264,5 +278,5 @@ func (p *Process) oldestOwner(s *scan, inodes []uint64) process {
 			}
 		}
 	}
-	return oldest
+	return oldest, nil
 }

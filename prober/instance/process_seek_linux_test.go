@@ -15,6 +15,7 @@ package instance
 
 import (
 	"errors"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -125,7 +126,7 @@ func TestProcessName(t *testing.T) {
 
 // Of 2 that hold a socket the older leads; when it ends the other does.
 func TestProcessPortShared(t *testing.T) {
-	l := listen(t, "tcp4", "127.0.0.1:0")
+	l := listen(t, "tcp", ":0")
 	port := addrOf(l).Port()
 	f := socketOf(t, l)
 	older := orphan(t, "sleep "+unique(), f)
@@ -143,11 +144,11 @@ func TestProcessPortShared(t *testing.T) {
 // Whoever leads a port goes on as long as it holds 1 of its sockets; when it holds none
 // and another process does, that one leads.
 func TestProcessPortHandedOver(t *testing.T) {
-	old, port := owner(t, "127.0.0.1:0")
+	old, port := owner(t, 0)
 	p, _ := watching(t)
 	p.Watch(byPort("app", port))
 	first := p.Instance("app")
-	next, _ := owner(t, "127.0.0.1:"+strconv.Itoa(int(port)))
+	next, _ := owner(t, port)
 	for range 3 {
 		p.Look(t.Context())
 		if got := p.Instance("app"); got != first {
@@ -161,7 +162,7 @@ func TestProcessPortHandedOver(t *testing.T) {
 // One that closes its socket and goes on, leads until another process listens: then that
 // is the instance, though the old one still runs.
 func TestProcessPortClosed(t *testing.T) {
-	l := listen(t, "tcp4", "127.0.0.1:0", true)
+	l := listen(t, "tcp", ":0", true)
 	port := addrOf(l).Port()
 	f := socketOf(t, l)
 	old := orphan(t, `sh -c 'trap "exec 3<&-" USR1; while :; do sleep 0.02 3<&-; done'`, f)
@@ -175,14 +176,14 @@ func TestProcessPortClosed(t *testing.T) {
 	unix.Kill(old, unix.SIGUSR1)
 	s := new(sockets)
 	defer s.close()
-	eventually(t, "the port is free", func() bool { return len(at(t, s, port)) == 0 })
+	eventually(t, "the port is free", func() bool { return len(at(t, s, addrOf(l))) == 0 })
 	for range 3 {
 		p.Look(t.Context())
 		if got := p.Instance("app"); got != first || !p.Up() {
 			t.Errorf("got %+v, want %+v, up %v", got, first, p.Up())
 		}
 	}
-	next, _ := owner(t, "127.0.0.1:"+strconv.Itoa(int(port)))
+	next, _ := owner(t, port)
 	lookUntil(t, p, "the other leads", func() bool { return p.Describe("app").PID == next })
 }
 
@@ -197,7 +198,7 @@ func TestProcessPortActivated(t *testing.T) {
 	if err := os.Symlink(sleep, manager); err != nil {
 		t.Fatal(err)
 	}
-	l := listen(t, "tcp4", "127.0.0.1:0")
+	l := listen(t, "tcp", ":0")
 	port := addrOf(l).Port()
 	f := socketOf(t, l)
 	orphan(t, manager+" "+unique(), f)
@@ -213,12 +214,12 @@ func TestProcessPortActivated(t *testing.T) {
 // A port whose owner is not among the processes that can be seen is trouble, told once;
 // when it listens no more, there is none.
 func TestProcessPortNobody(t *testing.T) {
-	pid, port := owner(t, "127.0.0.1:0")
+	pid, port := owner(t, 0)
 	p, log := watching(t)
 	inode := func() uint64 {
 		var s sockets
 		defer s.close()
-		return at(t, &s, port)[0].inode
+		return at(t, &s, netip.AddrPortFrom(netip.IPv6Unspecified(), port))[0].inode
 	}()
 	// A proc file system in which nobody has a socket.
 	root := t.TempDir()
@@ -243,9 +244,8 @@ func TestProcessPortNobody(t *testing.T) {
 	if !p.Up() || log.count("level=INFO") != 1 {
 		t.Errorf("up %v, log:\n%s", p.Up(), log.text.String())
 	}
-	p.Watch(byPort("free", port))
 	end(t, pid)
-	p.Look(t.Context())
+	lookUntil(t, p, "the port is free", func() bool { return len(p.eyes.on(int(port))) == 0 })
 	if got := p.Instance("app"); got.Phase != gate.Running || !p.Up() {
 		t.Errorf("got %+v, up %v: the process runs, and holds nothing", got, p.Up())
 	}
@@ -253,7 +253,7 @@ func TestProcessPortNobody(t *testing.T) {
 
 // The sockets' trouble is that of the targets with a port, and of no other.
 func TestProcessPortBlind(t *testing.T) {
-	pid, port := owner(t, "127.0.0.1:0")
+	pid, port := owner(t, 0)
 	p, _ := watching(t)
 	p.Watch(byFile("file", pidFile(t, "", strconv.Itoa(pid))))
 	p.Watch(byPort("port", port))
@@ -261,14 +261,14 @@ func TestProcessPortBlind(t *testing.T) {
 	p.eyes.sockets.close()
 	p.eyes.sockets.worked = true
 	p.eyes.sockets.dial = func() (*netlink.Conn, error) { return nil, unix.ENOBUFS }
-	p.Look(t.Context())
+	lookUntil(t, p, "the trouble is seen", func() bool { return !p.Up() })
 	if p.Up() || p.Describe("port").Message == "" || p.Describe("file").Message != "" || p.Instance("port") != want {
 		t.Errorf("up %v, %+v, %+v", p.Up(), p.Describe("port"), p.Describe("file"))
 	}
 	p.eyes.sockets.dial = nil
-	p.Look(t.Context())
-	if !p.Up() || p.Instance("port") != want {
-		t.Errorf("up %v, %+v", p.Up(), p.Describe("port"))
+	lookUntil(t, p, "the end of the trouble is seen", p.Up)
+	if p.Instance("port") != want {
+		t.Errorf("%+v", p.Describe("port"))
 	}
 }
 

@@ -40,13 +40,13 @@ func TestSocketsRefused(t *testing.T) {
 			return dialDiag()
 		}}
 		defer s.close()
-		byInode := at(t, s, addrOf(l).Port())
-		at(t, s, addrOf(l).Port())
+		byInode := at(t, s, addrOf(l))
+		at(t, s, addrOf(l))
 		if asked != 1 || s.how() != byProcNet || byInode[0].id != inodeID|inodeOf(t, l) {
 			t.Errorf("%v: asked %d times, %s, %+v", errno, asked, s.how(), byInode)
 		}
 		s.tryDiag, refuse = time.Now(), nil
-		byCookie := at(t, s, addrOf(l).Port())
+		byCookie := at(t, s, addrOf(l))
 		if asked != 2 || s.how() != bySockDiag || byCookie[0].id&inodeID != 0 || byCookie[0].inode != byInode[0].inode {
 			t.Errorf("%v: asked %d times, %s, %+v after %+v", errno, asked, s.how(), byCookie, byInode)
 		}

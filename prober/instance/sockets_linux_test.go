@@ -86,14 +86,14 @@ func ways(t testing.TB) map[string]*sockets {
 	return map[string]*sockets{bySockDiag: diag, byProcNet: proc}
 }
 
-// at reads and returns the sockets on a port.
-func at(t testing.TB, s *sockets, port uint16) []socket {
+// at reads and returns the sockets that listen at an address.
+func at(t testing.TB, s *sockets, where netip.AddrPort) []socket {
 	t.Helper()
 	all, err := s.read(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return slices.DeleteFunc(all, func(one socket) bool { return one.local.Port() != port })
+	return slices.DeleteFunc(all, func(one socket) bool { return one.local != where })
 }
 
 // inodeOf is the number of a listener's socket as its holder sees it.
@@ -125,11 +125,11 @@ func TestSocketsWhere(t *testing.T) {
 		} {
 			l := listen(t, tc.network, tc.listen)
 			want := netip.AddrPortFrom(netip.MustParseAddr(tc.seen), addrOf(l).Port())
-			got := at(t, s, want.Port())
+			got := at(t, s, want)
 			if len(got) != 1 || got[0].local != want || got[0].inode != inodeOf(t, l) || got[0].id == 0 {
 				t.Errorf("%s: %s %s: got %+v, want one at %v with inode %d", how, tc.network, tc.listen, got, want, inodeOf(t, l))
 			}
-			if again := at(t, s, want.Port()); !slices.Equal(again, got) {
+			if again := at(t, s, want); !slices.Equal(again, got) {
 				t.Errorf("%s: %s: read %+v, then %+v", how, tc.listen, got, again)
 			}
 		}
@@ -144,20 +144,20 @@ func TestSocketsWhere(t *testing.T) {
 func TestSocketsIdentity(t *testing.T) {
 	for how, s := range ways(t) {
 		first := listen(t, "tcp4", "127.0.0.1:0", true)
-		port := addrOf(first).Port()
+		where := addrOf(first)
 		listen(t, "tcp4", addrOf(first).String(), true)
-		pair := at(t, s, port)
+		pair := at(t, s, where)
 		if len(pair) != 2 || pair[0].id == pair[1].id || pair[0].inode == pair[1].inode {
 			t.Fatalf("%s: got %+v, want two that differ", how, pair)
 		}
 		gone := inodeOf(t, first)
 		first.Close()
-		left := at(t, s, port)
+		left := at(t, s, where)
 		if len(left) != 1 || !slices.Contains(pair, left[0]) || left[0].inode == gone {
 			t.Fatalf("%s: got %+v, want the other one of %+v", how, left, pair)
 		}
 		listen(t, "tcp4", addrOf(first).String(), true)
-		for _, one := range at(t, s, port) {
+		for _, one := range at(t, s, where) {
 			if one != left[0] && (one.id == pair[0].id || one.id == pair[1].id) {
 				t.Errorf("%s: %+v has the id of one that has gone", how, one)
 			}
@@ -180,10 +180,10 @@ func TestSocketsConnections(t *testing.T) {
 	}
 	defer peer.Close()
 	for how, s := range ways(t) {
-		if got := at(t, s, addrOf(l).Port()); len(got) != 1 {
+		if got := at(t, s, addrOf(l)); len(got) != 1 {
 			t.Errorf("%s: got %+v, want the listener alone", how, got)
 		}
-		if got := at(t, s, c.LocalAddr().(*net.TCPAddr).AddrPort().Port()); len(got) != 0 {
+		if got := at(t, s, c.LocalAddr().(*net.TCPAddr).AddrPort()); len(got) != 0 {
 			t.Errorf("%s: got %+v, want none at the client's port", how, got)
 		}
 	}

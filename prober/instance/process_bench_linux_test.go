@@ -1,0 +1,62 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package instance
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/prober-exporter/prober_exporter/config"
+)
+
+// hundred are 100 running targets of each kind, each of a process of its own.
+func hundred(b *testing.B) map[string][]*config.Target {
+	word := unique()
+	kinds := make(map[string][]*config.Target)
+	for i := range 100 {
+		name := strconv.Itoa(i)
+		pid, port := owner(b, 0)
+		orphan(b, "sleep "+word+name)
+		kinds["pidFile"] = append(kinds["pidFile"], byFile(name, pidFile(b, "", strconv.Itoa(pid))))
+		kinds["port"] = append(kinds["port"], byPort(name, port))
+		kinds["match"] = append(kinds["match"], byMatch(name, "^sleep "+word+name+"$"))
+	}
+	return kinds
+}
+
+// BenchmarkProcess looks at 100 running targets of each kind, as is done each second for
+// pid files and ports; and goes through all processes, as is done to find one.
+func BenchmarkProcess(b *testing.B) {
+	for kind, targets := range hundred(b) {
+		p, _ := watching(b)
+		for _, target := range targets {
+			p.Watch(target)
+		}
+		eventually(b, "all are seen", func() bool { p.Look(b.Context()); return len(p.led(map[process]bool{{}: true})) == 0 })
+		b.Run(kind+"/look", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				p.look(p.all())
+			}
+		})
+		b.Run(kind+"/scan", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := p.seeAll(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
