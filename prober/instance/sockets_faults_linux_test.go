@@ -189,13 +189,16 @@ func procWith(t *testing.T, files map[string]string) string {
 	return root
 }
 
-// A file of /proc/net that cannot be right is an error: a line cut short, a port beyond
-// 65535, no file of IPv4.
+// A file of /proc/net that cannot be right is an error: a line cut short or without
+// end, a port beyond 65535, an address that is none, no file of IPv4.
 func TestSocketsProcNonsense(t *testing.T) {
 	for name, files := range map[string]map[string]string{
-		"cut":  {"tcp": procHeader + "   0: 0100007F:00"},
+		"cut":  {"tcp": procHeader + "   0: 0100007F:0016 00000000:0000 0A"},
 		"port": {"tcp": procHeader + procLine("0100007F:1FFFF", "0A", "55")},
 		"none": {"tcp6": procHeader},
+		"hex":  {"tcp": procHeader + procLine("0100007G:0016", "0A", "55")},
+		"ip":   {"tcp": procHeader + procLine("0100007F0100007F:0016", "0A", "55")},
+		"long": {"tcp": procHeader + strings.Repeat("x", 1<<17)},
 	} {
 		s := &sockets{proc: procWith(t, files), tryDiag: time.Now().Add(time.Hour)}
 		if got, err := s.read(nil); err == nil || len(got) != 0 {

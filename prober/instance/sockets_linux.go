@@ -14,15 +14,19 @@
 package instance
 
 import (
+	"bufio"
+	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/mdlayher/netlink"
-	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 )
 
@@ -228,39 +232,70 @@ func parseDiag(b []byte) (socket, error) {
 }
 
 // procNet appends the listening sockets of a family from /proc/net/tcp or tcp6.
-func (s *sockets) procNet(into []socket, family uint8) ([]socket, error) {
-	root := s.proc
-	if root == "" {
-		root = procfs.DefaultMountPoint
-	}
-	fs, err := procfs.NewFS(root)
-	if err != nil {
-		return into, err
-	}
-	read := fs.NetTCP //nolint:staticcheck // its advice is netlink, which has been refused
+func (s *sockets) procNet(into []socket, family uint8) (found []socket, err error) {
+	path := cmp.Or(s.proc, "/proc") + "/net/tcp"
 	if family == unix.AF_INET6 {
-		read = fs.NetTCP6 //nolint:staticcheck // the same
+		path += "6"
 	}
-	lines, err := read()
+	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) && family == unix.AF_INET6 {
 		return into, nil // a kernel without IPv6: the other family has been read
 	}
 	if err != nil {
 		return into, err
 	}
-	for _, line := range lines {
-		if line.St != unix.BPF_TCP_LISTEN {
-			continue
+	defer func() { _ = f.Close() }() // it was only read
+	found = into
+	lines := bufio.NewScanner(f)
+	lines.Scan() // the headings
+	for lines.Scan() {
+		one, listens, err := parseLine(lines.Bytes())
+		if err != nil {
+			return into, fmt.Errorf("%s: %w", path, err)
 		}
-		addr, ok := netip.AddrFromSlice(line.LocalAddr)
-		if !ok || line.LocalPort > 0xffff {
-			return into, fmt.Errorf("no address: %v, port %d", line.LocalAddr, line.LocalPort)
+		if listens {
+			found = append(found, one)
 		}
-		into = append(into, socket{
-			id:    inodeID | line.Inode,
-			inode: line.Inode,
-			local: netip.AddrPortFrom(addr.Unmap(), uint16(line.LocalPort)),
-		})
 	}
-	return into, nil
+	if err := lines.Err(); err != nil {
+		return into, err
+	}
+	return found, nil
+}
+
+// parseLine reads a line of /proc/net/tcp. There may be very many, of connections, so
+// that those cost next to nothing: the state of a listener is 0A.
+func parseLine(line []byte) (one socket, listens bool, err error) {
+	if !bytes.Contains(line, []byte(" 0A")) {
+		return socket{}, false, nil
+	}
+	var fields [10][]byte // the number, both addresses, the state; the last is the inode
+	n := 0
+	for field := range bytes.FieldsSeq(line) {
+		if fields[n] = field; n == len(fields)-1 {
+			break
+		}
+		n++
+	}
+	if n < len(fields)-1 {
+		return socket{}, false, fmt.Errorf("a line of %d fields, not %d", n, len(fields))
+	}
+	if string(fields[3]) != "0A" {
+		return socket{}, false, nil
+	}
+	address, port, _ := bytes.Cut(fields[1], []byte(":"))
+	number, err1 := strconv.ParseUint(string(port), 16, 16)
+	inode, err2 := strconv.ParseUint(string(fields[9]), 10, 63)
+	// Words of 4 bytes in the machine's order, of bytes that are in the network's.
+	var ip []byte
+	var err3 error
+	for word := range slices.Chunk(address, 8) {
+		v, err := strconv.ParseUint(string(word), 16, 32)
+		ip, err3 = binary.NativeEndian.AppendUint32(ip, uint32(v)), errors.Join(err3, err)
+	}
+	addr, ok := netip.AddrFromSlice(ip)
+	if err := errors.Join(err1, err2, err3); err != nil || !ok {
+		return socket{}, false, errors.Join(fmt.Errorf("no socket in %q", line), err)
+	}
+	return socket{id: inodeID | inode, inode: inode, local: netip.AddrPortFrom(addr.Unmap(), uint16(number))}, true, nil
 }
