@@ -54,6 +54,7 @@ func (m *Manager) Apply(cfg *config.Config) error {
 			ended = append(ended, was)
 		}
 	}
+	m.swapping.Lock()
 	retire(ended)
 	for i := range cfg.Targets {
 		if c := &cfg.Targets[i]; after[i] == nil {
@@ -75,6 +76,7 @@ func (m *Manager) Apply(cfg *config.Config) error {
 	}
 	m.tally.replace(ended, begun)
 	m.mu.Unlock()
+	m.swapping.Unlock()
 
 	for _, t := range begun {
 		t.observe(time.Now()) // what its source saw before anybody could be told

@@ -62,7 +62,7 @@ func (t *target) instance() gate.Instance {
 		return l.former
 	case l.declared > 0 && inst.ID != "" && l.of == inst.ID:
 		inst.ID, inst.StartedAt = declaredID(inst.ID, l.declared), l.declaredAt
-	case inst.ID != l.current && inst.StartedAt.IsZero() && (inst.Phase == gate.Waiting || inst.Phase == gate.Terminated):
+	case inst.ID != l.current && inst.StartedAt.IsZero() && hasEnded(inst):
 		// It has never run, so it has no results of its own: what would fail at once is
 		// what ran before (rule 4.8), and not the boot that is to come (4.19).
 		inst.ID, inst.StartedAt = l.current, l.seen.StartedAt
@@ -133,6 +133,9 @@ func (t *target) meet(inst gate.Instance) (entries []entry) {
 	return entries
 }
 
+// hasEnded reports whether an instance is known not to run.
+func hasEnded(i gate.Instance) bool { return i.Phase == gate.Waiting || i.Phase == gate.Terminated }
+
 // moveOn ends the time of the former source's instance: the new source has seen the
 // target. The two are one life, unless the one had ended and the other runs.
 func (t *target) moveOn(inst gate.Instance) {
@@ -142,8 +145,7 @@ func (t *target) moveOn(inst gate.Instance) {
 		return
 	}
 	l.former = gate.Instance{}
-	ended := former.Phase == gate.Waiting || former.Phase == gate.Terminated
-	if inst.ID == "" || ended && inst.Phase == gate.Running {
+	if inst.ID == "" || hasEnded(former) && inst.Phase == gate.Running {
 		return
 	}
 	t.state = t.state.Rename(former.ID, inst.ID)
@@ -177,7 +179,7 @@ func (t *target) details() (args []any) {
 // settle makes the probes say at once what they would say at their next turn of an
 // instance that does not run (kubelet rule 4.8).
 func (t *target) settle(inst gate.Instance, now time.Time) {
-	if inst.ID == "" || inst.Phase == gate.PhaseUnknown || inst.Phase == gate.Running {
+	if inst.ID == "" || !hasEnded(inst) {
 		return
 	}
 	for _, w := range t.workers {
@@ -249,14 +251,9 @@ func (t *target) observe(now time.Time) {
 }
 
 // declare begins a new instance on top of what the source says; of what it has not
-// seen there is none to replace. It reports false if the target has retired. Called
-// without mu.
-func (t *target) declare(now time.Time) bool {
+// seen there is none to replace. Called without mu, of a target that has not retired.
+func (t *target) declare(now time.Time) {
 	t.mu.Lock()
-	if t.retired {
-		t.mu.Unlock()
-		return false
-	}
 	l := &t.life
 	switch of := t.source.Instance(t.cfg.Name).ID; {
 	case t.begin():
@@ -275,7 +272,6 @@ func (t *target) declare(now time.Time) bool {
 	t.poke(gate.Startup, gate.Readiness, gate.Liveness)
 	t.mu.Unlock()
 	logAll(entries)
-	return true
 }
 
 // begin makes a source that infers restarts begin the next instance of what has ended.

@@ -80,6 +80,10 @@ type Manager struct {
 	applying sync.Mutex
 	stopping bool // guarded by applying
 
+	// swapping is held while targets are replaced, which no attempt delays; it is taken
+	// after applying and before mu.
+	swapping sync.Mutex
+
 	mu      sync.Mutex         // taken before a target's
 	targets []*target          // in the order of the configuration; replaced whole
 	byName  map[string]*target // replaced whole
@@ -199,6 +203,8 @@ func (m *Manager) Overdue() []string {
 // Probe makes each probe of a target take a turn now (kubelet rules 2.6.3 and
 // 2.6.4). It reports whether there is such a target.
 func (m *Manager) Probe(name string) bool {
+	m.swapping.Lock()
+	defer m.swapping.Unlock()
 	t := m.find(name)
 	if t == nil {
 		return false
@@ -212,14 +218,15 @@ func (m *Manager) Probe(name string) bool {
 // NewInstance declares that a target has been restarted just now. It reports
 // whether there is such a target.
 func (m *Manager) NewInstance(name string) bool {
-	for t := m.find(name); t != nil; t = m.find(name) {
-		if t.declare(time.Now()) {
-			return true
-		}
-		// A reload is just replacing it: it would take the news to its grave.
-		time.Sleep(time.Millisecond)
+	// A target that is just being replaced would take the news to its grave.
+	m.swapping.Lock()
+	defer m.swapping.Unlock()
+	t := m.find(name)
+	if t == nil {
+		return false
 	}
-	return false
+	t.declare(time.Now())
+	return true
 }
 
 // observe takes note of what the source of a target has just seen.

@@ -37,6 +37,8 @@ type (
 	}
 	// A beginner can be told that what has ended runs again.
 	beginner interface{ Begin(target string) bool }
+	// An ender can be told that what it has not seen had ended before.
+	ender interface{ End(target string) }
 )
 
 // newWatcher returns the source that c asks for; nil: one that need not look.
@@ -60,7 +62,7 @@ type sourceKey struct{ source, socket string }
 func keyOf(c *config.Instance) sourceKey { return sourceKey{c.Source, c.Socket} }
 
 // sources are the watchers in use, from the first target of each to the last. Its
-// methods are called one at a time; up and Watcher may be called meanwhile.
+// methods are called one at a time, but up, which may be called meanwhile.
 type sources struct {
 	log     *slog.Logger
 	make    func(*config.Instance, *slog.Logger) instance.Watcher

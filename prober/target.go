@@ -92,7 +92,7 @@ func newTarget(m *Manager, c *config.Target, source instance.Source, before *tar
 	if before == nil {
 		t.state = gate.New(params)
 	} else {
-		t.inherit(before, params, changed, now)
+		t.inherit(before, params, changed)
 	}
 	inst := t.instance()
 	logAll(t.meet(inst))
@@ -113,7 +113,7 @@ func newAttempt(m *Manager, c *config.Target, p *config.Probe, source instance.S
 }
 
 // inherit takes over from the target's former configuration, which has retired.
-func (t *target) inherit(before *target, params [gate.NumKinds]gate.Params, changed [gate.NumKinds]bool, now time.Time) {
+func (t *target) inherit(before *target, params [gate.NumKinds]gate.Params, changed [gate.NumKinds]bool) {
 	before.mu.Lock() // its last turns may be on their way out
 	defer before.mu.Unlock()
 	t.life, t.state = before.life, before.state
@@ -130,6 +130,9 @@ func (t *target) inherit(before *target, params [gate.NumKinds]gate.Params, chan
 		t.life.move(last)
 	case keyOf(&was) != keyOf(&is), t.source.Instance(t.cfg.Name).ID != before.sourceID:
 		t.life.move(last)
+		if e, ok := t.source.(ender); ok && hasEnded(last) {
+			e.End(t.cfg.Name)
+		}
 	}
 	inst := t.instance()
 	logAll(t.meet(inst))

@@ -201,7 +201,7 @@ func (w *worker) turn() {
 	<-m.slots
 	ended := time.Now()
 	if verdict == gate.Attempt && (first || !made.Success) {
-		w.look(ctx)
+		w.look(ctx, made.Reason)
 	}
 
 	t.mu.Lock()
@@ -216,15 +216,39 @@ func (w *worker) turn() {
 	logAll(entries)
 }
 
-// maxLook bounds what a look may take from the next turn.
-const maxLook = time.Second
+const (
+	// maxLook bounds what a look may take from the next turn.
+	maxLook = time.Second
+	// lookAgain is how long the system may take to let go of a process: its connections
+	// may break before its listening sockets are gone.
+	lookAgain = 100 * time.Millisecond
+)
 
-// look has the source take a fresh look, if it can.
-func (w *worker) look(ctx context.Context) {
-	if l, ok := w.target.source.(looker); ok {
-		ctx, cancel := context.WithTimeout(ctx, min(w.probe.Timeout, maxLook))
-		defer cancel()
+// look has the source take a fresh look, if it can; twice, if the attempt ended as it
+// does when the process at the other end dies.
+func (w *worker) look(ctx context.Context, reason action.Reason) {
+	l, ok := w.target.source.(looker)
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, max(lookAgain+lookAgain/2, min(w.probe.Timeout, maxLook)))
+	defer cancel()
+	was := w.target.source.Instance(w.target.cfg.Name)
+	l.Look(ctx)
+	switch reason {
+	case action.ConnectionReset, action.HTTPProtocol, action.TLS, action.GRPCStatus, action.Other:
+	default:
+		return
+	}
+	if w.target.source.Instance(w.target.cfg.Name) != was {
+		return
+	}
+	again := time.NewTimer(lookAgain)
+	defer again.Stop()
+	select {
+	case <-again.C:
 		l.Look(ctx)
+	case <-ctx.Done():
 	}
 }
 

@@ -34,6 +34,7 @@ type Kubernetes struct {
 	targets map[string]*podTarget
 	pod     *pod // as it was seen last; never changed once it is here; nil: not seen yet
 	up      bool
+	trouble string // why the pod is not watched; empty: it is, or nobody has tried
 }
 
 var _ Watcher = (*Kubernetes)(nil)
@@ -70,7 +71,7 @@ func NewKubernetes(log *slog.Logger) *Kubernetes {
 			dir:      "/var/run/secrets/kubernetes.io/serviceaccount",
 			getenv:   os.Getenv,
 			hostname: os.Hostname,
-			request:  30 * time.Second,
+			request:  10 * time.Second,
 			watch:    5 * time.Minute,
 			grace:    30 * time.Second,
 			lasting:  10 * time.Second,
@@ -117,10 +118,15 @@ func (k *Kubernetes) Instance(target string) gate.Instance {
 func (k *Kubernetes) Describe(target string) Details {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if w := k.targets[target]; w != nil {
-		return w.details
+	w := k.targets[target]
+	if w == nil {
+		return Details{}
 	}
-	return Details{}
+	d := w.details
+	if d.Message == "" {
+		d.Message = k.trouble
+	}
+	return d
 }
 
 // Up reports whether the pod is being watched. A watch that is being taken up again
@@ -131,12 +137,12 @@ func (k *Kubernetes) Up() bool {
 	return k.up
 }
 
-// setUp reports whether that is a change.
-func (k *Kubernetes) setUp(up bool) bool {
+// setUp reports whether that is a change. trouble says why it is not.
+func (k *Kubernetes) setUp(up bool, trouble string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	was := k.up
-	k.up = up
+	k.up, k.trouble = up, trouble
 	return was != up
 }
 
@@ -145,7 +151,7 @@ func (k *Kubernetes) setUp(up bool) bool {
 func (k *Kubernetes) Run(ctx context.Context, changed func(target string)) error {
 	f := &podFollower{source: k, api: podAPI{env: k.env}, changed: changed}
 	defer f.api.close()
-	defer k.setUp(false)
+	defer k.setUp(false, "")
 	f.run(ctx)
 	return nil
 }

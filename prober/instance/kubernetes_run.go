@@ -37,7 +37,7 @@ func (f *podFollower) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := f.turn(ctx)
 		if _, gone := f.source.known(); gone {
-			f.source.setUp(true) // nothing more will come, and nothing is missed
+			f.source.setUp(true, "") // nothing more will come, and nothing is missed
 			<-ctx.Done()
 			return
 		}
@@ -198,7 +198,7 @@ func (f *podFollower) take(self podSelf, e podEvent) error {
 
 // well says that the pod is being watched.
 func (f *podFollower) well(self podSelf) {
-	if f.source.setUp(true) {
+	if f.source.setUp(true, "") {
 		f.told = 0
 		f.source.log.Info("pod is watched", "namespace", self.namespace, "pod", self.name)
 	}
@@ -216,7 +216,7 @@ func (f *podFollower) rest(err error) time.Duration {
 		return 0 // it happens to every watch some day
 	case e.trouble == troubleCut && f.cuts < 2: // so does this
 	default:
-		f.source.setUp(false)
+		f.source.setUp(false, e.Error())
 		if f.told&e.trouble == 0 {
 			f.source.log.Warn("pod is not watched", "err", e)
 		}

@@ -24,13 +24,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/gate"
 )
 
-const (
-	// urgentRefresh is how often sockets are read while a change is waited for.
-	urgentRefresh = 100 * time.Millisecond
-	// lookShare bounds what looks may cost: they come no closer than so many times as
-	// long as one takes.
-	lookShare = 10
-)
+// urgentRefresh is how often sockets are read while a change is waited for.
+const urgentRefresh = 100 * time.Millisecond
 
 // Listener infers instances from the listening sockets of the agent's own network
 // namespace, which all containers of a pod share: a process that was restarted has
@@ -117,7 +112,7 @@ func (s *Listener) Watch(t *config.Target) {
 	defer s.reading.Unlock()
 	now := time.Now()
 	// Ten thousand targets of one configuration need one read, not as many.
-	if now.Sub(s.readAt) > lookShare*s.cost {
+	if now.Sub(s.readAt) > lookGap(s.cost) {
 		s.read(now)
 	}
 	s.mu.Lock()
@@ -143,6 +138,17 @@ func (s *Listener) Hold(target string, held bool) {
 	defer s.mu.Unlock()
 	if l := s.targets[target]; l != nil && l.held != held {
 		l.held = held
+		s.hurry()
+	}
+}
+
+// End tells that the target had ended before it was watched here: if nobody listens,
+// that is not taken for a target whose sockets cannot be seen.
+func (s *Listener) End(target string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := s.targets[target]; l != nil {
+		l.end(time.Now())
 		s.hurry()
 	}
 }
@@ -227,7 +233,7 @@ func (s *Listener) due(asked bool) time.Time {
 	at, cost := s.readAt, s.cost
 	s.reading.Unlock()
 	if asked {
-		return at.Add(lookShare * cost)
+		return at.Add(lookGap(cost))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,7 +244,7 @@ func (s *Listener) due(asked bool) time.Time {
 			wait = min(wait, urgentRefresh)
 		}
 	}
-	return at.Add(max(wait, lookShare*cost))
+	return at.Add(max(wait, lookGap(cost)))
 }
 
 // tell calls changed for each target that has changed since.

@@ -42,7 +42,10 @@ type board struct {
 }
 
 func (b *board) read(into []socket) ([]socket, error) {
-	time.Sleep(b.cost) // in a bubble
+	b.mu.Lock()
+	cost := b.cost
+	b.mu.Unlock()
+	time.Sleep(cost) // in a bubble
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.reads++
@@ -195,6 +198,24 @@ func TestListenerLooksAreBounded(t *testing.T) {
 	})
 }
 
+// However long a look seems to take, the next one comes a second later at most: the
+// agent may have been frozen in it.
+func TestListenerLooksAfterAFreeze(t *testing.T) {
+	inBubble(t, 30*time.Second, []uint64{1}, func(l *Listener, b *board, _ func() string, _ *bytes.Buffer) {
+		time.Sleep(40 * time.Second)
+		b.mu.Lock()
+		b.cost = 0
+		b.mu.Unlock()
+		time.Sleep(30 * time.Second) // the read that is under way
+		b.set()
+		begin := time.Now()
+		l.Look(context.Background())
+		if took := time.Since(begin); took > time.Second || l.Instance("app").Phase != gate.Terminated {
+			t.Errorf("%v until %+v", took, l.Instance("app"))
+		}
+	})
+}
+
 // Who asks and cannot wait is let go.
 func TestListenerLookIsCutShort(t *testing.T) {
 	inBubble(t, 100*time.Millisecond, []uint64{1}, func(l *Listener, _ *board, _ func() string, _ *bytes.Buffer) {
@@ -246,6 +267,34 @@ func TestListenerOtherMethod(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		if got := l.Instance("app").ID; got != "socket-7d2" {
 			t.Errorf("a restart after that: %q", got)
+		}
+	})
+}
+
+// What has ended is taken to run after maxHold although sockets cannot be read.
+func TestListenerBrokenAfterTheEnd(t *testing.T) {
+	inBubble(t, 0, []uint64{1}, func(l *Listener, b *board, told func() string, _ *bytes.Buffer) {
+		b.set()
+		time.Sleep(1500 * time.Millisecond)
+		b.fail(errors.New("too many open files"))
+		told()
+		time.Sleep(watch.MaxHold)
+		if got := l.Instance("app"); got.Phase != gate.Running || told() != "app" {
+			t.Errorf("%v after the end: %+v, and nobody was told", watch.MaxHold, got)
+		}
+	})
+}
+
+// An end that comes with another way of reading is seen.
+func TestListenerOtherMethodAtTheEnd(t *testing.T) {
+	inBubble(t, 0, []uint64{1}, func(l *Listener, b *board, _ func() string, _ *bytes.Buffer) {
+		b.set()
+		b.mu.Lock()
+		b.method = "another"
+		b.mu.Unlock()
+		time.Sleep(3 * time.Second)
+		if got := l.Instance("app"); got.Phase != gate.Terminated {
+			t.Errorf("got %+v", got)
 		}
 	})
 }

@@ -110,6 +110,15 @@ func (l *listening) look(sockets []uint64, now time.Time) {
 	}
 }
 
+// end makes a target of which nothing was seen one that has ended.
+func (l *listening) end(now time.Time) {
+	if l.seen {
+		return
+	}
+	l.seen, l.endedAt = true, now
+	l.instance.Phase, l.instance.MaxHold = gate.Terminated, l.maxHold
+}
+
 // beginWithout begins the next instance although it does not listen.
 func (l *listening) beginWithout(now time.Time) {
 	l.without = true

@@ -173,6 +173,26 @@ func TestListeningConfigure(t *testing.T) {
 	}
 }
 
+// A target that had ended before it was watched goes on having ended until it listens,
+// or for maxHold; one that listens runs.
+func TestListeningHadEnded(t *testing.T) {
+	l := begin(&watch, nil, epoch)
+	l.end(epoch)
+	l.look(nil, epoch.Add(4*time.Second))
+	if l.instance.Phase != gate.Terminated {
+		t.Errorf("after 4 s: %+v", l.instance)
+	}
+	l.look(nil, epoch.Add(5*time.Second))
+	if l.instance.Phase != gate.Running || !l.without {
+		t.Errorf("after 5 s: %+v", l.instance)
+	}
+	l = begin(&watch, there(80, 1), epoch)
+	l.end(epoch)
+	if l.instance.Phase != gate.Running {
+		t.Errorf("it listens: %+v", l.instance)
+	}
+}
+
 // A socket counts for a host if a connection to the host may end at it.
 func TestServes(t *testing.T) {
 	for _, tt := range []struct {

@@ -31,9 +31,6 @@ const (
 	processGone = 100 * time.Millisecond
 	// processRuns is how often a pid file or a port is looked at while its process runs.
 	processRuns = time.Second
-	// processShare bounds what looks cost: each is followed by this many times its
-	// duration without another.
-	processShare = 10
 )
 
 // Process is the source of targets that are processes of this machine, or of the

@@ -82,7 +82,7 @@ func (e *eyes) costly(f func()) (next time.Time) {
 	f()
 	ended := time.Now()
 	e.aside += ended.Sub(began)
-	return ended.Add(processShare * ended.Sub(began))
+	return ended.Add(lookGap(ended.Sub(began)))
 }
 
 // listening reads the sockets.

@@ -28,7 +28,7 @@ func (p *Process) lookAtAll() {
 	aside := p.look(p.all())
 	ended := time.Now()
 	p.mu.Lock()
-	p.began, p.again = began, ended.Add(processShare*(ended.Sub(began)-aside))
+	p.began, p.again = began, ended.Add(lookGap(ended.Sub(began)-aside))
 	p.mu.Unlock()
 	p.poke()
 }

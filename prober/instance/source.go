@@ -17,6 +17,7 @@ package instance
 
 import (
 	"context"
+	"time"
 
 	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/prober/gate"
@@ -68,3 +69,14 @@ type Details struct {
 	// Message says in a line what is wrong or particular; empty: nothing.
 	Message string
 }
+
+const (
+	// lookShare bounds what looks of a source may cost: they come no closer than so many
+	// times as long as one takes. But a look may only seem to take long, in an agent that
+	// was frozen meanwhile: maxLookGap bounds how long none is taken.
+	lookShare  = 10
+	maxLookGap = time.Second
+)
+
+// lookGap returns how long to leave between two looks of that cost.
+func lookGap(cost time.Duration) time.Duration { return min(lookShare*cost, maxLookGap) }
