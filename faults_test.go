@@ -66,7 +66,11 @@ func TestReloadUnderLoad(t *testing.T) {
 	a.says(a.health+"/ready", 200, "ok")
 
 	counted := func() uint64 {
-		n, _ := strconv.ParseUint(metric(t, a, `prober_probe_total{probe_type="Liveness",result="successful",target="t0"}`), 10, 64)
+		series := metric(t, a, `prober_probe_total{probe_type="Liveness",result="successful",target="t0"}`)
+		n, err := strconv.ParseUint(series, 10, 64)
+		if err != nil {
+			t.Error(err)
+		}
 		return n
 	}
 	a.eventually("t0 is probed", func() error {
@@ -79,11 +83,13 @@ func TestReloadUnderLoad(t *testing.T) {
 	var watch sync.WaitGroup
 	for _, path := range []string{"/ready", "/live"} {
 		watch.Go(func() {
+			poll := time.NewTicker(2 * time.Millisecond)
+			defer poll.Stop()
 			for {
 				select {
 				case <-done:
 					return
-				default:
+				case <-poll.C:
 					if status, body := get(t, a.health+path); status != 200 {
 						t.Errorf("%s answers %d %q during a reload", path, status, body)
 						return

@@ -234,7 +234,7 @@ func eventually(t *testing.T, what string, check func() error) {
 	}
 }
 
-var client = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+var client = &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true}}
 
 // get returns the status and the body of a URL.
 func get(t *testing.T, url string) (int, string) {

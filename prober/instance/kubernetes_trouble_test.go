@@ -222,12 +222,12 @@ func TestKubernetesCutOff(t *testing.T) {
 	r.quiet(t)
 }
 
-// A server that hangs is noticed: in a look and before a watch after 50 ms without an
+// A server that hangs is noticed: in a look and before a watch after a second without an
 // answer, in a watch when its time and 20 ms more are over, which is no trouble.
 func TestKubernetesHangingServer(t *testing.T) {
 	s := newPodServer(t)
 	r := newPodRun(t, s)
-	r.env.request, r.env.watch, r.env.grace, r.env.lasting = 50*time.Millisecond, 20*time.Millisecond, 20*time.Millisecond, 0
+	r.env.request, r.env.watch, r.env.grace, r.env.lasting = time.Second, 20*time.Millisecond, 20*time.Millisecond, 0
 	r.start(t)
 	s.next(t, "get")
 	r.log(t, "level=WARN", "get pod", "deadline exceeded")
