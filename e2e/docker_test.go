@@ -203,8 +203,8 @@ func dockerStopped(t *testing.T, w *dockerWorld) {
 
 // A container that eats more than its 32 MiB is known to have run out of memory: 137.
 func dockerOOM(t *testing.T, w *dockerWorld) {
+	s := watchDocker(t, w, byName) // before: what the daemon tells of it may be in an event alone
 	w.run(t, "app", "--memory", "32m", "app:e2e", "eat")
-	s := watchDocker(t, w, byName)
 	s.await(t, "it was killed for its memory", func(inst gate.Instance, d instance.Details) bool {
 		return inst.Phase == gate.Terminated && d.OOMKilled && d.ExitCode != nil && *d.ExitCode == 137
 	})
