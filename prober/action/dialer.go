@@ -16,6 +16,7 @@ package action
 import (
 	"context"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -46,7 +47,7 @@ func newDialer(timeout time.Duration) *net.Dialer {
 		KeepAlive: -1,
 		Control: func(_, _ string, c syscall.RawConn) error {
 			// A probe without linger is better than none: the error is dropped.
-			return c.Control(func(fd uintptr) { _ = setLinger(fd, lingerSeconds) })
+			return c.Control(func(fd uintptr) { _ = setLinger(fd, true, lingerSeconds) })
 		},
 	}
 }
@@ -63,6 +64,48 @@ type conns struct {
 	open  map[*conn]struct{}
 	count int           // open ones and dials
 	over  chan struct{} // made by close, closed when count is 0
+}
+
+// lingerer is a connection of which one can say how its close is to go.
+type lingerer interface{ SetLinger(seconds int) error }
+
+// letGo closes a connection in good manners, but does not wait until its peer has
+// acknowledged that: the system sees to it.
+func letGo(c net.Conn) {
+	if l, ok := c.(lingerer); ok {
+		_ = l.SetLinger(-1)
+	}
+	_ = c.Close()
+}
+
+// past is a deadline that has passed.
+var past = time.Unix(1, 0)
+
+// cutBy ends what is waited for on a connection when ctx is done, until the function
+// that it returns is called; that one waits for the end of it.
+func cutBy(ctx context.Context, c net.Conn) (stop func()) {
+	var cutting sync.WaitGroup
+	cutting.Add(1)
+	stopped := context.AfterFunc(ctx, func() {
+		defer cutting.Done()
+		_ = c.SetDeadline(past)
+	})
+	return func() {
+		if stopped() {
+			return
+		}
+		cutting.Wait()
+	}
+}
+
+// literal returns the address of a host that is an IP address and needs no resolver.
+// One with a zone needs the names of interfaces, which net.Dialer knows.
+func literal(host string, port int) (netip.AddrPort, bool) {
+	ip, err := netip.ParseAddr(host)
+	if err != nil || ip.Zone() != "" || ip.Is4In6() || port < 1 || port > 65535 {
+		return netip.AddrPort{}, false
+	}
+	return netip.AddrPortFrom(ip, uint16(port)), true
 }
 
 func newConns(ctx context.Context, d *net.Dialer) *conns {
@@ -99,6 +142,15 @@ func (c *conns) dial(ctx context.Context, network, address string) (net.Conn, er
 		return nil, net.ErrClosed
 	}
 	return made, nil
+}
+
+// adopt makes c responsible for a connection that another one has dialed.
+func (c *conns) adopt(made *conn) {
+	made.conns = c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.count++
+	c.open[made] = struct{}{}
 }
 
 // release takes note that a dial came to nothing, or that a connection was closed.
@@ -155,7 +207,7 @@ func (c *conns) close() {
 // conn is a connection that tells when it is closed.
 type conn struct {
 	net.Conn
-	conns  *conns
+	conns  *conns // who is told; nil is nobody
 	closed atomic.Bool
 }
 
@@ -165,14 +217,16 @@ func (c *conn) Close() error {
 	if c.closed.Swap(true) {
 		return net.ErrClosed
 	}
-	defer c.conns.release(c)
+	if c.conns != nil {
+		defer c.conns.release(c)
+	}
 	return c.Conn.Close()
 }
 
 // reset closes the connection with a reset.
 func (c *conn) reset() {
-	if tcp, ok := c.Conn.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0)
+	if l, ok := c.Conn.(lingerer); ok {
+		_ = l.SetLinger(0)
 	}
 	_ = c.Close()
 }

@@ -30,7 +30,10 @@ var errnos = []errnoReason{
 	{NoRoute, []error{syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.EHOSTDOWN, syscall.ENETDOWN}},
 }
 
-func setLinger(fd uintptr, seconds int32) error {
-	return syscall.SetsockoptLinger(int(fd), syscall.SOL_SOCKET, syscall.SO_LINGER,
-		&syscall.Linger{Onoff: 1, Linger: seconds})
+func setLinger(fd uintptr, on bool, seconds int32) error {
+	linger := syscall.Linger{Linger: seconds}
+	if on {
+		linger.Onoff = 1
+	}
+	return syscall.SetsockoptLinger(int(fd), syscall.SOL_SOCKET, syscall.SO_LINGER, &linger)
 }

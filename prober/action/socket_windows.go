@@ -43,7 +43,10 @@ var errnos = []errnoReason{
 	}},
 }
 
-func setLinger(fd uintptr, seconds int32) error {
-	return syscall.SetsockoptLinger(syscall.Handle(fd), syscall.SOL_SOCKET, syscall.SO_LINGER,
-		&syscall.Linger{Onoff: 1, Linger: seconds})
+func setLinger(fd uintptr, on bool, seconds int32) error {
+	linger := syscall.Linger{Linger: seconds}
+	if on {
+		linger.Onoff = 1
+	}
+	return syscall.SetsockoptLinger(syscall.Handle(fd), syscall.SOL_SOCKET, syscall.SO_LINGER, &linger)
 }

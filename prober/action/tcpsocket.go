@@ -18,21 +18,32 @@ import (
 	"context"
 	"net"
 	"strconv"
+	"time"
 
 	"github.com/prober-exporter/prober_exporter/config"
 )
 
 // newTCPSocket returns the action that connects: nothing is sent or read (rule 10.1).
 func newTCPSocket(t *config.Target, p *config.Probe) Func {
-	address := hostPort(cmp.Or(p.TCPSocket.Host, t.Host), p.TCPSocket.Port.Number)
-	dialer := newDialer(p.Timeout)
+	host, port := cmp.Or(p.TCPSocket.Host, t.Host), p.TCPSocket.Port.Number
+	if to, ok := literal(host, port); ok {
+		return func(ctx context.Context) (Outcome, error) {
+			if ctx.Err() != nil {
+				return cutShort(ctx)
+			}
+			if err := knock(ctx, to, time.Now().Add(p.Timeout)); err != nil {
+				return failed(ctx, err, err.Error())
+			}
+			// It has connected, and that was the question (rule 10.4).
+			return Outcome{Success: true}, nil
+		}
+	}
 	return func(ctx context.Context) (Outcome, error) {
-		conn, err := dialer.DialContext(ctx, "tcp", address)
+		conn, err := newDialer(p.Timeout).DialContext(ctx, "tcp", hostPort(host, port))
 		if err != nil {
 			return failed(ctx, err, err.Error())
 		}
-		// It has connected, and that was the question (rule 10.4).
-		_ = conn.Close()
+		letGo(conn)
 		return Outcome{Success: true}, nil
 	}
 }
