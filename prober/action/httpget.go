@@ -20,11 +20,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/config"
@@ -49,26 +49,18 @@ const (
 
 // httpGet is what the attempts of an httpGet probe have in common.
 type httpGet struct {
-	request   *http.Request
-	dialer    *net.Dialer
-	protocols *http.Protocols
-	timeout   time.Duration
+	target    *config.Target
+	probe     *config.Probe
+	http2     bool                 // is offered over TLS
+	plan      atomic.Pointer[plan] // made by the first attempt
+	allCurves atomic.Bool          // see secure
 }
 
 // newHTTPGet returns the action that asks a URL. Where the URL cannot be built, each
 // attempt is an error: that says something of the configuration, nothing of the
 // target (rule 7.6).
 func newHTTPGet(t *config.Target, p *config.Probe) Func {
-	request, err := newRequest(t, p.HTTPGet)
-	if err != nil {
-		return func(context.Context) (Outcome, error) { return Outcome{Reason: Other}, err }
-	}
-	g := &httpGet{
-		request:   request,
-		dialer:    newDialer(0), // the client's timeout covers the dial, with its own text
-		protocols: newProtocols(p.HTTPGet.Protocol),
-		timeout:   p.Timeout,
-	}
+	g := &httpGet{target: t, probe: p, http2: os.Getenv("DISABLE_HTTP2") == ""}
 	return g.attempt
 }
 
@@ -122,13 +114,13 @@ func probeHeader(list []config.Header) http.Header {
 	return header
 }
 
-// newProtocols returns what is spoken. HTTP/2 comes by ALPN over TLS only, unless a
+// protocols returns what is spoken. HTTP/2 comes by ALPN over TLS only, unless a
 // probe asks for h2c with prior knowledge; then HTTP/1 is off, because net/http would
 // prefer it (rules 9.9 and 9.16).
-func newProtocols(protocol string) *http.Protocols {
+func (g *httpGet) protocols() *http.Protocols {
 	p := new(http.Protocols)
-	p.SetHTTP2(os.Getenv("DISABLE_HTTP2") == "")
-	if protocol == "HTTP2" {
+	p.SetHTTP2(g.http2)
+	if g.probe.HTTPGet.Protocol == "HTTP2" {
 		p.SetUnencryptedHTTP2(true)
 	} else {
 		p.SetHTTP1(true)
@@ -147,7 +139,7 @@ func (g *httpGet) transport(conns *conns) *http.Transport {
 		DisableKeepAlives:      true,
 		DisableCompression:     true,
 		MaxResponseHeaderBytes: maxResponseHeader,
-		Protocols:              g.protocols,
+		Protocols:              g.protocols(),
 		HTTP2: &http.HTTP2Config{
 			MaxReceiveBufferPerConnection: http2Window,
 			MaxReceiveBufferPerStream:     http2Window,
@@ -157,21 +149,50 @@ func (g *httpGet) transport(conns *conns) *http.Transport {
 
 // attempt asks once.
 func (g *httpGet) attempt(ctx context.Context) (Outcome, error) {
-	conns := newConns(ctx, g.dialer)
+	if ctx.Err() != nil {
+		return cutShort(ctx)
+	}
+	deadline := time.Now().Add(g.probe.Timeout)
+	p := g.plan.Load()
+	if p == nil {
+		var err error
+		if p, err = newPlan(g.target, g.probe.HTTPGet); err != nil {
+			return Outcome{Reason: Other}, err
+		}
+		g.plan.Store(p)
+	}
+	if p.wire == "" {
+		return g.library(ctx, deadline, nil)
+	}
+	return g.direct(ctx, p, deadline)
+}
+
+// library asks by means of net/http; if there is a connection on which the attempt was
+// begun, it goes on there.
+func (g *httpGet) library(ctx context.Context, deadline time.Time, begun *handed) (Outcome, error) {
+	conns := newConns(ctx, newDialer(0))
 	defer conns.close()
 	// The client's timeout does not end a read, or a close, that waits for HTTP/2 or TLS
 	// to write to a server that does not read: the end of its connection does. It comes
 	// a little later, so that the text is the client's.
-	limited, cancel := context.WithTimeout(ctx, g.timeout+closeGrace)
+	limited, cancel := context.WithDeadline(ctx, deadline.Add(closeGrace))
 	defer cancel()
 	defer context.AfterFunc(limited, conns.reset)()
 	transport := g.transport(conns)
 	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport, CheckRedirect: checkRedirect, Timeout: g.timeout}
-
-	response, err := client.Do(g.request.WithContext(ctx))
+	if begun != nil {
+		begun.enter(conns, transport)
+	}
+	request, err := newRequest(g.target, g.probe.HTTPGet)
 	if err != nil {
-		return g.unanswered(ctx, err)
+		return Outcome{Reason: Other}, err
+	}
+	// A timeout of 0 would be none.
+	client := &http.Client{Transport: transport, CheckRedirect: checkRedirect, Timeout: max(time.Until(deadline), 1)}
+
+	response, err := client.Do(request.WithContext(ctx))
+	if err != nil {
+		return answerless(ctx, err)
 	}
 	defer response.Body.Close()
 	body, err := readBody(response)
@@ -183,8 +204,30 @@ func (g *httpGet) attempt(ctx context.Context) (Outcome, error) {
 	return judge(response.StatusCode, body), nil
 }
 
-// unanswered is the outcome of a request without a response.
-func (g *httpGet) unanswered(ctx context.Context, err error) (Outcome, error) {
+// unanswered is the outcome of a request that err has ended, as net/http's client
+// would put it.
+func (g *httpGet) unanswered(ctx context.Context, deadline time.Time, err error) (Outcome, error) {
+	request, requestErr := newRequest(g.target, g.probe.HTTPGet)
+	if requestErr != nil {
+		return Outcome{Reason: Other}, requestErr
+	}
+	if record, ok := errors.AsType[tls.RecordHeaderError](err); ok && string(record.RecordHeader[:]) == "HTTP/" {
+		err = http.ErrSchemeMismatch
+	}
+	if outOfTime(err, deadline) {
+		err = errLateHeader
+	}
+	where := request.URL.String()
+	if user := request.URL.User; user != nil {
+		if _, ok := user.Password(); ok {
+			where = strings.Replace(where, user.String()+"@", user.Username()+":***@", 1)
+		}
+	}
+	return answerless(ctx, &url.Error{Op: "Get", URL: where, Err: err})
+}
+
+// answerless is the outcome of a request without a response.
+func answerless(ctx context.Context, err error) (Outcome, error) {
 	text := redact(err.Error())
 	// The error proper, so that what failed passes on holds no URL.
 	if wrapper, ok := errors.AsType[*url.Error](err); ok {

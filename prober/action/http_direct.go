@@ -1,0 +1,229 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package action
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+)
+
+// lateError is what is said when time has run out.
+type lateError string
+
+func (e lateError) Error() string   { return string(e) }
+func (e lateError) Timeout() bool   { return true }
+func (e lateError) Temporary() bool { return true }
+
+const (
+	errLateHeader    lateError = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
+	errLateBody      lateError = "context deadline exceeded (Client.Timeout or context cancellation while reading body)"
+	errLateHandshake lateError = "net/http: TLS handshake timeout"
+)
+
+// errLongHeader ends the reading of a header; net/http then says so.
+var errLongHeader = errors.New("header too long")
+
+// direct asks without net/http: one connection, one write, and an answer that is read
+// where it comes. What is not a plain final answer is net/http's to judge, which is
+// given the connection and what has been heard on it; so redirects and the like, and
+// what is said of answers that are none, are as they always were.
+func (g *httpGet) direct(ctx context.Context, p *plan, deadline time.Time) (Outcome, error) {
+	x := exchanges.Get().(*exchange) //nolint:forcetypeassert // what the pool holds
+	defer x.done()
+	if err := x.dial(ctx, p, deadline); err != nil {
+		return g.unanswered(ctx, deadline, err)
+	}
+	if p.secure {
+		if over, err := g.secure(ctx, x, p, deadline); err != nil {
+			return g.unanswered(ctx, deadline, err)
+		} else if over {
+			return g.library(ctx, deadline, x.handOver())
+		}
+	}
+	if _, err := io.WriteString(x.conn, p.wire); err != nil {
+		return g.unanswered(ctx, deadline, err)
+	}
+	response, err := x.hear() //nolint:bodyclose // a close would read to the end, which need not come
+	switch {
+	case err == nil && final(response):
+	case x.err != nil && (len(x.heard) == 0 || outOfTime(x.err, deadline)):
+		return g.unanswered(ctx, deadline, x.err)
+	case ctx.Err() != nil:
+		return cutShort(ctx)
+	default:
+		return g.library(ctx, deadline, x.handOver())
+	}
+	body, err := x.readBody(response.Body)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return cutShort(ctx)
+	case err != nil && outOfTime(err, deadline):
+		err = errLateBody
+	}
+	if err != nil {
+		// For the kubelet a body that breaks off is no answer, neither good nor bad
+		// (rule 9.13).
+		return Outcome{Reason: classify(err)}, fmt.Errorf("read body: %w", err)
+	}
+	return judge(response.StatusCode, body), nil
+}
+
+// final says whether a response is the last word: not a redirect, nor one before the
+// response proper, nor the beginning of another protocol.
+func final(r *http.Response) bool {
+	switch r.StatusCode {
+	case 301, 302, 303, 307, 308:
+		return r.Header.Get("Location") == ""
+	}
+	return r.StatusCode >= 200
+}
+
+// outOfTime says whether the deadline is what an error comes from.
+func outOfTime(err error, deadline time.Time) bool {
+	return errors.Is(err, os.ErrDeadlineExceeded) || !time.Now().Before(deadline)
+}
+
+// exchange is one request and its answer, over a connection of its own.
+type exchange struct {
+	raw  net.Conn // the connection
+	conn net.Conn // what is spoken through: raw, or TLS over it
+	stop func()   // ends that ctx cuts in
+
+	heard  []byte // what has come up to the end of the header, and a little beyond
+	header bool   // it is the header that is being read
+	err    error  // the first of conn's reads
+	reader *bufio.Reader
+	body   [maxOutput]byte
+}
+
+// exchanges keeps buffers, 14 KiB each, for as many attempts as run at a time.
+var exchanges = sync.Pool{New: func() any {
+	x := new(exchange)
+	x.reader = bufio.NewReaderSize(x, 4<<10)
+	return x
+}}
+
+// dial connects.
+func (x *exchange) dial(ctx context.Context, p *plan, deadline time.Time) (err error) {
+	if p.ip.IsValid() {
+		x.raw, err = dialIP(ctx, p.ip, deadline)
+	} else {
+		x.raw, err = dialName(ctx, hostPort(p.host, p.port), deadline)
+	}
+	if err != nil {
+		return err
+	}
+	x.conn = x.raw
+	_ = x.raw.SetDeadline(deadline)
+	x.stop = cutBy(ctx, x.raw)
+	return nil
+}
+
+// dialName connects to a name. As with net/http, no address of a name is given up in
+// favor of the next one before the deadline.
+func dialName(ctx context.Context, address string, deadline time.Time) (net.Conn, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer time.AfterFunc(time.Until(deadline), cancel).Stop()
+	return newDialer(0).DialContext(ctx, "tcp", address)
+}
+
+// hear reads the header of a response.
+func (x *exchange) hear() (*http.Response, error) {
+	x.header = true
+	x.reader.Reset(x)
+	response, err := http.ReadResponse(x.reader, nil)
+	x.header = false
+	return response, err
+}
+
+// Read reads from the connection: of a header no more than may be, and all of it is
+// kept.
+func (x *exchange) Read(p []byte) (int, error) {
+	if x.header {
+		p = p[:min(len(p), maxResponseHeader-len(x.heard))]
+		if len(p) == 0 {
+			return 0, errLongHeader
+		}
+	}
+	n, err := x.conn.Read(p)
+	if x.header {
+		x.heard = append(x.heard, p[:n]...)
+		x.err = err
+	}
+	return n, err
+}
+
+// readBody returns the first 10 KiB of a body; what comes after them is not awaited
+// (rule 9.13).
+func (x *exchange) readBody(body io.Reader) (string, error) {
+	for n := 0; ; {
+		if n == len(x.body) {
+			return string(x.body[:]), nil
+		}
+		got, err := body.Read(x.body[n:])
+		n += got
+		switch {
+		case errors.Is(err, io.EOF):
+			return string(x.body[:n]), nil
+		case err != nil:
+			return "", err
+		}
+	}
+}
+
+// handOver gives the connection away, with what was heard on it.
+func (x *exchange) handOver() *handed {
+	x.stop()
+	h := &handed{conn: x.conn, raw: x.raw, err: x.err}
+	if len(x.heard) > 0 {
+		h.heard = append([]byte(nil), x.heard...)
+	}
+	// From here on the time is kept by who gets it.
+	_ = x.raw.SetDeadline(time.Time{})
+	x.raw, x.conn = nil, nil
+	return h
+}
+
+// close closes the connection, and does not wait for the peer: see letGo.
+func (x *exchange) close() {
+	if x.raw == nil {
+		return
+	}
+	x.stop()
+	if l, ok := x.raw.(lingerer); ok {
+		_ = l.SetLinger(-1)
+	}
+	_ = x.conn.Close()
+	x.raw, x.conn = nil, nil
+}
+
+// done ends the exchange.
+func (x *exchange) done() {
+	x.close()
+	if cap(x.heard) > 8<<10 {
+		x.heard = nil
+	}
+	x.stop, x.err, x.heard = nil, nil, x.heard[:0]
+	x.reader.Reset(nil)
+	exchanges.Put(x)
+}

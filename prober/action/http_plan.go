@@ -1,0 +1,117 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package action
+
+import (
+	"bytes"
+	"cmp"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"github.com/prober-exporter/prober_exporter/config"
+)
+
+// maxWire is how long a request may be to be written at once: the buffer of a fresh
+// connection holds it, so that a write never waits for a server that answers before
+// it reads. Longer ones are for net/http, which reads and writes at the same time.
+const maxWire = 4 << 10
+
+// plan is what the attempts of a probe do, worked out once. The zero value leaves all
+// of it to net/http.
+type plan struct {
+	wire   string         // the request, as net/http writes it; "" leaves it to net/http
+	host   string         // to connect to, and to name in TLS
+	port   int            // to connect to
+	ip     netip.AddrPort // host and port, where that is an IP address
+	secure bool           // by TLS
+}
+
+// newPlan returns the plan for a probe, or why there can be no request.
+func newPlan(t *config.Target, h *config.HTTPGet) (*plan, error) {
+	request, err := newRequest(t, h)
+	if err != nil {
+		return nil, err
+	}
+	if !plain(request, h) {
+		return &plan{}, nil
+	}
+	wire, ok := wireOf(request)
+	if !ok {
+		return &plan{}, nil
+	}
+	p := &plan{
+		wire:   wire,
+		host:   cmp.Or(h.Host, t.Host),
+		port:   h.Port.Number,
+		secure: request.URL.Scheme == "https",
+	}
+	p.ip, _ = literal(p.host, p.port)
+	return p, nil
+}
+
+// plain says whether there is nothing about a request for which net/http has rules of
+// its own: another scheme or protocol, a host that is written in another way than it
+// is dialed, a header that is refused or changes what is done with the connection.
+func plain(request *http.Request, h *config.HTTPGet) bool {
+	if s := request.URL.Scheme; s != "http" && s != "https" || h.Protocol == "HTTP2" || !ordinary(request.URL, request.Host) {
+		return false
+	}
+	for name, values := range request.Header {
+		switch name {
+		case "Connection", "Upgrade", "Expect", "Transfer-Encoding", "Trailer":
+			return false
+		}
+		if strings.Trim(name, letters+digits+"-_") != "" {
+			return false
+		}
+		for _, value := range values {
+			if strings.ContainsFunc(value, control) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+const (
+	letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	digits  = "0123456789"
+)
+
+// ordinary says whether the host of a URL, and the one that the header names, are made
+// of what names and addresses are made of.
+func ordinary(u *url.URL, named string) bool {
+	return u.Hostname() != "" && strings.Trim(u.Host+named, letters+digits+"-._:[]") == ""
+}
+
+// control says whether r may be refused in the value of a header.
+func control(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
+
+// wireOf returns a request as net/http sends it to a server, over a connection that is
+// not kept: with the userinfo of its URL as a header, and "Connection: close" last.
+func wireOf(request *http.Request) (wire string, ok bool) {
+	if user := request.URL.User; user != nil && request.Header.Get("Authorization") == "" {
+		password, _ := user.Password()
+		request.SetBasicAuth(user.Username(), password)
+	}
+	var b bytes.Buffer
+	if err := request.Write(&b); err != nil {
+		return "", false
+	}
+	head, found := bytes.CutSuffix(b.Bytes(), []byte("\r\n"))
+	wire = string(head) + "Connection: close\r\n\r\n"
+	return wire, found && len(wire) <= maxWire
+}

@@ -1,0 +1,100 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package action
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"os"
+	"time"
+)
+
+// classic are the key exchanges that are offered first: all but the hybrid ones, whose
+// keys cost more than the rest of the handshake. A probe keeps no secret that would
+// have to last.
+var classic = []tls.CurveID{tls.X25519, tls.CurveP256, tls.CurveP384, tls.CurveP521}
+
+// secure makes the connection of x one of TLS. It says whether the server has chosen
+// to speak HTTP/2.
+//
+// A server that refuses may do so because it wants a hybrid key exchange: the probe
+// asks again, over another connection, and from then on offers all there are.
+func (g *httpGet) secure(ctx context.Context, x *exchange, p *plan, deadline time.Time) (h2 bool, err error) {
+	protocol, err := g.handshake(ctx, x, p, deadline)
+	if err != nil && refused(err) && g.allCurves.CompareAndSwap(false, true) {
+		x.close()
+		if err := x.dial(ctx, p, deadline); err != nil {
+			return false, err
+		}
+		protocol, err = g.handshake(ctx, x, p, deadline)
+	}
+	return protocol == "h2", err
+}
+
+// refused says whether a server has found nothing that both sides can do.
+func refused(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "remote error" && (op.Err.Error() == "tls: handshake failure" || op.Err.Error() == "tls: insufficient security level")
+}
+
+func (g *httpGet) handshake(ctx context.Context, x *exchange, p *plan, deadline time.Time) (protocol string, err error) {
+	config := newTLSConfig(p.host, g.http2)
+	if !g.allCurves.Load() {
+		config.CurvePreferences = classic
+	}
+	client := tls.Client(&secured{conn{Conn: x.raw}}, config)
+	limit := time.Now().Add(tlsHandshakeTimeout)
+	if limit.Before(deadline) {
+		_ = x.raw.SetDeadline(limit)
+	}
+	err = client.HandshakeContext(context.Background()) //nolint:contextcheck // ctx ends it through the connection's deadline, which needs no goroutine
+	if limit.Before(deadline) {
+		if errors.Is(err, os.ErrDeadlineExceeded) && time.Now().Before(deadline) {
+			err = errLateHandshake
+		}
+		_ = x.raw.SetDeadline(deadline)
+		if ctx.Err() != nil { // what it did to the deadline is undone
+			return "", ctx.Err()
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	x.conn = client
+	return client.ConnectionState().NegotiatedProtocol, nil
+}
+
+// newTLSConfig returns the configuration of one connection. Nothing is verified: a
+// probe asks who is well, not who it is.
+func newTLSConfig(host string, http2 bool) *tls.Config {
+	config := &tls.Config{ServerName: host, InsecureSkipVerify: true}
+	if http2 {
+		config.NextProtos = []string{"h2", "http/1.1"}
+	}
+	return config
+}
+
+// secured is a connection that TLS is spoken over. The goodbye of TLS does not wait
+// for a server that does not read.
+type secured struct{ conn }
+
+// SetWriteDeadline is called by TLS before its goodbye only.
+func (s *secured) SetWriteDeadline(t time.Time) error {
+	if grace := time.Now().Add(closeGrace); grace.Before(t) {
+		t = grace
+	}
+	return s.conn.SetWriteDeadline(t)
+}
