@@ -58,45 +58,14 @@ func runCommand(ctx context.Context, t *config.Target, p *config.Probe) (Outcome
 	if err != nil {
 		return notStarted(p.Exec, err)
 	}
-	timer := time.NewTimer(p.Timeout)
-	defer timer.Stop()
+	deadline := time.Now().Add(p.Timeout)
 	child, r, err := startPiped(path, argv, env)
 	if err != nil {
 		return notStarted(p.Exec, err)
 	}
 	defer shut(r)
 
-	read := make(chan string, 1)
-	go func() { read <- readOutput(r) }()
-	done := make(chan ended, 1)
-	go func() {
-		state, err := waitChild(child)
-		done <- ended{state, err}
-	}()
-
-	var end ended
-	var timedOut bool
-	select {
-	case end = <-done:
-	case <-timer.C:
-		// The command may have ended in time with nobody there to see it, because the
-		// agent was frozen or starved: then its exit status counts.
-		timedOut = killChild(child)
-		end = <-done
-	case <-ctx.Done():
-		killChild(child)
-		end = <-done
-	}
-
-	// Everything in the group is dead: what is in the pipe is read to its end, which
-	// comes at once, unless a process that has left the group holds it open.
-	if r.SetReadDeadline(time.Now().Add(outputGrace)) != nil {
-		// Pipes of Windows have no deadlines; a close ends a read there.
-		closer := time.AfterFunc(outputGrace, func() { shut(r) })
-		defer closer.Stop()
-	}
-	output := <-read
-
+	output, end, timedOut := follow(ctx, child, r, deadline)
 	switch {
 	case ctx.Err() != nil:
 		return Outcome{Reason: Other}, ctx.Err()
@@ -112,12 +81,12 @@ func runCommand(ctx context.Context, t *config.Target, p *config.Probe) (Outcome
 // startPiped starts a command without input and returns where its output comes. One
 // pipe for stdout and stderr keeps what is written in the order it was written.
 func startPiped(path string, argv, env []string) (child *os.Process, output *os.File, err error) {
-	stdin, err := os.Open(os.DevNull)
+	stdin, err := openNull()
 	if err != nil {
 		return nil, nil, err
 	}
 	defer shut(stdin)
-	r, w, err := os.Pipe()
+	r, w, err := openPipe()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -14,10 +14,12 @@
 package action
 
 import (
+	"context"
 	"errors"
 	"os"
 	"sync"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -123,6 +125,128 @@ func waitChild(p *os.Process) (*os.ProcessState, error) {
 	default:
 	}
 	return state, errors.Join(lookErr, err)
+}
+
+// glance is how often a command is looked at where the kernel has no descriptor of it
+// to wait for.
+const glance = 10 * time.Millisecond
+
+// follow takes what a command writes until it ends, or is ended by the deadline or by
+// ctx, and reaps it. It is one thread's wait for all of that: cheaper than package
+// os's poller, and a thread waits for the end of a command in any case.
+func follow(ctx context.Context, child *os.Process, r *os.File, deadline time.Time) (output string, end ended, timedOut bool) {
+	var killing sync.WaitGroup
+	killing.Add(1)
+	kept := context.AfterFunc(ctx, func() {
+		defer killing.Done()
+		killChild(child)
+	})
+	w := watch{r: r}
+	if child.WithHandle(func(handle uintptr) { w.handle = int32(handle); w.until(child, deadline) }) != nil {
+		w.handle = -1
+		w.until(child, deadline)
+	}
+	if !w.ended {
+		// The command may have ended in time with nobody there to see it, because the
+		// agent was frozen or starved: then its exit status counts.
+		timedOut = killChild(child)
+	}
+	end.state, end.err = waitChild(child)
+	if !kept() {
+		killing.Wait()
+	}
+	// Everything in the group is dead: what is in the pipe is read to its end, which
+	// comes at once, unless a process that has left the group holds it open.
+	w.rest()
+	return string(w.output), end, timedOut
+}
+
+// watch is what is seen of a command.
+type watch struct {
+	r      *os.File
+	handle int32  // the pidfd, or -1
+	output []byte // the first 10 KiB
+	closed bool   // there is no more output
+	ended  bool
+}
+
+// until watches until the command has ended or the deadline has passed.
+func (w *watch) until(child *os.Process, deadline time.Time) {
+	for !w.ended {
+		left := time.Until(deadline)
+		if left <= 0 {
+			return
+		}
+		if w.handle < 0 {
+			left = min(left, glance)
+			// An error is waitChild's to tell, which cannot look either.
+			pid, err := exited(unix.P_PID, child.Pid, unix.WNOHANG)
+			w.ended = pid != 0 || err != nil
+		}
+		if !w.ended {
+			w.wait(left)
+		}
+	}
+}
+
+// wait waits for output, which it reads, or the end, or for so long. It says whether
+// there was anything.
+func (w *watch) wait(d time.Duration) bool {
+	fds := [2]unix.PollFd{{Fd: -1, Events: unix.POLLIN}, {Fd: w.handle, Events: unix.POLLIN}}
+	if !w.closed {
+		fds[0].Fd = int32(w.r.Fd())
+	}
+	timeout := unix.NsecToTimespec(d.Nanoseconds())
+	n, err := unix.Ppoll(fds[:], &timeout, nil)
+	if err != nil || n == 0 {
+		return errors.Is(err, unix.EINTR) // then nobody knows
+	}
+	if fds[0].Revents != 0 {
+		w.read()
+	}
+	w.ended = fds[1].Revents != 0
+	return true
+}
+
+// read reads once, and keeps of it what is of the first 10 KiB.
+func (w *watch) read() {
+	var buffer [4 << 10]byte
+	n, err := w.r.Read(buffer[:])
+	w.output = append(w.output, buffer[:min(n, maxOutput-len(w.output))]...)
+	w.closed = err != nil
+}
+
+// rest reads what is left of the output, and awaits no more than a little while that
+// it ends. What is there is read even by an agent that is late.
+func (w *watch) rest() {
+	w.handle = -1
+	for end := time.Now().Add(outputGrace); !w.closed; {
+		left := time.Until(end)
+		more := w.wait(max(left, 0))
+		if left <= 0 && (!more || len(w.output) == maxOutput) {
+			return
+		}
+	}
+}
+
+// openNull opens what a command reads that has no input. Package os would offer it to
+// its poller, as the writing end of a pipe.
+func openNull() (*os.File, error) {
+	fd, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: os.DevNull, Err: err}
+	}
+	return os.NewFile(uintptr(fd), os.DevNull), nil
+}
+
+// openPipe returns a pipe for a command to write to. Neither end goes to the poller:
+// see follow.
+func openPipe() (r, w *os.File, err error) {
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		return nil, nil, os.NewSyscallError("pipe2", err)
+	}
+	return os.NewFile(uintptr(fds[0]), "|0"), os.NewFile(uintptr(fds[1]), "|1"), nil
 }
 
 // exited returns the pid of a child that has ended, and leaves it a zombie. It waits

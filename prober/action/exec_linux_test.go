@@ -152,6 +152,44 @@ func TestExecEndedBeforeKill(t *testing.T) {
 	}
 }
 
+// Where the kernel has no descriptor of a command, its output and its end are seen all
+// the same, and a deadline is kept.
+func TestExecWatchWithoutHandle(t *testing.T) {
+	for script, want := range map[string]watch{
+		"echo well":              {output: []byte("well\n"), ended: true},
+		"sleep 60 & echo well":   {output: []byte("well\n"), ended: true},
+		"exec >&- 2>&-; exit":    {closed: true, ended: true},
+		"echo well; sleep 60":    {output: []byte("well\n")},
+		"exec >&- 2>&- sleep 60": {closed: true},
+	} {
+		child, r, err := startPiped("/bin/sh", []string{"sh", "-c", script}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		timeout := 10 * time.Second
+		if !want.ended {
+			timeout = 300 * time.Millisecond
+		}
+		w, began := watch{r: r, handle: -1}, time.Now()
+		w.until(child, began.Add(timeout))
+		if took := time.Since(began); took > timeout+5*time.Second || !want.ended && took < timeout {
+			t.Errorf("%q: took %v of %v", script, took, timeout)
+		}
+		if killed := killChild(child); killed == want.ended {
+			t.Errorf("%q: killed %v, want %v", script, killed, !want.ended)
+		}
+		if _, err := waitChild(child); err != nil {
+			t.Error(err)
+		}
+		ended := w.ended
+		w.rest()
+		if ended != want.ended || string(w.output) != string(want.output) || !w.closed {
+			t.Errorf("%q: got %+v, ended %v, want %+v", script, w, ended, want)
+		}
+		r.Close()
+	}
+}
+
 // 200 attempts of every sort leave no descriptor, goroutine, entry or child behind.
 func TestExecLeavesNothing(t *testing.T) {
 	count := func(dir string) int {

@@ -16,9 +16,11 @@
 package action
 
 import (
+	"context"
 	"os"
 	"runtime"
 	"strings"
+	"time"
 )
 
 // On systems other than Linux a command is killed alone: processes that it has
@@ -33,6 +35,47 @@ func killChild(p *os.Process) bool { return p.Kill() == nil }
 
 // waitChild waits for p to end.
 func waitChild(p *os.Process) (*os.ProcessState, error) { return p.Wait() }
+
+// follow takes what a command writes until it ends, or is ended by the deadline or by
+// ctx.
+func follow(ctx context.Context, child *os.Process, r *os.File, deadline time.Time) (output string, end ended, timedOut bool) {
+	timer := time.NewTimer(time.Until(deadline))
+	defer timer.Stop()
+	read := make(chan string, 1)
+	go func() { read <- readOutput(r) }()
+	done := make(chan ended, 1)
+	go func() {
+		state, err := waitChild(child)
+		done <- ended{state, err}
+	}()
+
+	select {
+	case end = <-done:
+	case <-timer.C:
+		// It may have ended in time with nobody there to see it: then its exit status
+		// counts.
+		timedOut = killChild(child)
+		end = <-done
+	case <-ctx.Done():
+		killChild(child)
+		end = <-done
+	}
+
+	// What is in the pipe is read to its end, unless a process that it has started
+	// holds it open.
+	if r.SetReadDeadline(time.Now().Add(outputGrace)) != nil {
+		// Pipes of Windows have no deadlines; a close ends a read there.
+		closer := time.AfterFunc(outputGrace, func() { shut(r) })
+		defer closer.Stop()
+	}
+	return <-read, end, timedOut
+}
+
+// openNull opens what a command reads that has no input.
+func openNull() (*os.File, error) { return os.Open(os.DevNull) }
+
+// openPipe returns a pipe for a command to write to.
+func openPipe() (r, w *os.File, err error) { return os.Pipe() }
 
 // isPath reports whether name is that of the variable that commands are searched in.
 func isPath(name string) bool {

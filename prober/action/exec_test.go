@@ -85,6 +85,8 @@ var helpers = map[string]func(args []string){
 			fmt.Printf(" %s=%s", name, os.Getenv(name))
 		}
 	},
+	// serve is what benchmarks probe: see servedApart.
+	"serve": serveApart,
 	// sleep says that it is there, by a file, and sleeps.
 	"sleep": func(args []string) {
 		os.WriteFile(args[0], []byte(strconv.Itoa(os.Getpid())), 0o600)

@@ -23,6 +23,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -203,6 +204,33 @@ func rpc(t testing.TB, encrypted, healthy bool) string {
 	go s.Serve(l)
 	t.Cleanup(s.Stop)
 	return l.Addr().String()
+}
+
+// serveApart serves HTTP, HTTPS and bare TCP, says where, and ends with its input.
+func serveApart([]string) {
+	answer := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok") })
+	plain := httptest.NewServer(answer)
+	secure := httptest.NewUnstartedServer(answer)
+	secure.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	secure.StartTLS()
+	bare, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		os.Exit(1)
+	}
+	go func() {
+		for {
+			conn, err := bare.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				mute(conn)
+			}()
+		}
+	}()
+	fmt.Println(plain.Listener.Addr(), secure.Listener.Addr(), bare.Addr())
+	io.Copy(io.Discard, os.Stdin)
 }
 
 // closedPort is an address where nobody listens.
