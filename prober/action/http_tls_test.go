@@ -1,0 +1,215 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package action
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/config"
+)
+
+// greeted serves site over TLS, with change applied to its configuration, and returns
+// its address and what the clients have said hello with so far.
+func greeted(t *testing.T, p *http.Protocols, change func(*tls.Config)) (address string, hellos func() []*tls.ClientHelloInfo) {
+	t.Helper()
+	var mu sync.Mutex
+	var seen []*tls.ClientHelloInfo
+	s := httptest.NewUnstartedServer(site())
+	s.Config.Protocols = p
+	s.EnableHTTP2 = p.HTTP2()
+	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	s.TLS = &tls.Config{GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		seen = append(seen, h)
+		return nil, nil
+	}}
+	change(s.TLS)
+	s.StartTLS()
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+	return s.Listener.Addr().String(), func() (hellos []*tls.ClientHelloInfo) {
+		mu.Lock()
+		defer mu.Unlock()
+		hellos, seen = seen, nil
+		return hellos
+	}
+}
+
+// A server is greeted as by net/http, name and protocols included, but for the key
+// exchanges: those that cost most are not offered.
+func TestTLSHello(t *testing.T) {
+	h1, h2 := (*http.Protocols).SetHTTP1, (*http.Protocols).SetHTTP2
+	for _, disabled := range []string{"", "true"} {
+		t.Setenv("DISABLE_HTTP2", disabled)
+		for _, host := range []string{"127.0.0.1", "localhost"} {
+			address, hellos := greeted(t, protocols(h1, h2), func(*tls.Config) {})
+			_, port := split(address)
+			get := &config.HTTPGet{Path: "/h", Scheme: "HTTPS", Host: host, Port: config.PortRef{Number: port}}
+			probe := &config.Probe{HTTPGet: get, Timeout: 10 * time.Second}
+			reference := &httpGet{target: &config.Target{}, probe: probe, http2: disabled == ""}
+			reference.plan.Store(&plan{})
+
+			got := attempt(t, New(&config.Target{}, probe))
+			want := attempt(t, reference.attempt)
+			if !got.Success || got != want {
+				t.Errorf("%s: got %+v, want %+v", host, got, want)
+			}
+			seen := hellos()
+			if len(seen) != 2 {
+				t.Fatalf("%s: %d connections, want 2", host, len(seen))
+			}
+			ours, theirs := seen[0], seen[1]
+			if slices.Contains(ours.SupportedCurves, tls.X25519MLKEM768) || !slices.Contains(ours.SupportedCurves, tls.X25519) {
+				t.Errorf("%s: key exchanges %v", host, ours.SupportedCurves)
+			}
+			same := func(h *tls.ClientHelloInfo) []any {
+				return []any{h.ServerName, h.SupportedProtos, h.SupportedVersions, h.CipherSuites, h.SignatureSchemes, h.SupportedPoints, h.Extensions}
+			}
+			if !reflect.DeepEqual(same(ours), same(theirs)) {
+				t.Errorf("%s: hello %v, want %v", host, same(ours), same(theirs))
+			}
+		}
+	}
+}
+
+// Whatever a server can do of key exchanges and versions, a probe finds it: one that
+// wants a hybrid exchange at the second try, and from then on at the first.
+func TestTLSServers(t *testing.T) {
+	h1 := protocols((*http.Protocols).SetHTTP1)
+	for name, c := range map[string]struct {
+		change func(*tls.Config)
+		tries  int
+	}{
+		"all":         {func(*tls.Config) {}, 1},
+		"P-256":       {func(c *tls.Config) { c.CurvePreferences = []tls.CurveID{tls.CurveP256} }, 1},
+		"P-521":       {func(c *tls.Config) { c.CurvePreferences = []tls.CurveID{tls.CurveP521} }, 1},
+		"P-384, 1.2":  {func(c *tls.Config) { c.CurvePreferences, c.MaxVersion = []tls.CurveID{tls.CurveP384}, tls.VersionTLS12 }, 1},
+		"hybrid only": {func(c *tls.Config) { c.CurvePreferences = []tls.CurveID{tls.X25519MLKEM768} }, 2},
+	} {
+		address, hellos := greeted(t, h1, c.change)
+		f := httpProbe(address, 10*time.Second, config.HTTPGet{Path: "/len?n=2", Scheme: "HTTPS"})
+		for _, tries := range []int{c.tries, 1} {
+			if got := attempt(t, f); got != (Outcome{Success: true, Output: "aa"}) {
+				t.Errorf("%s: got %+v", name, got)
+			}
+			// A server that needs another curve asks for it in the same connection, and
+			// sees two hellos.
+			if seen := hellos(); len(seen) != tries && name != "P-256" && name != "P-521" {
+				t.Errorf("%s: %d hellos, want %d", name, len(seen), tries)
+			}
+		}
+	}
+}
+
+// A probe of a server that refuses every hello fails for it, with net/http's text.
+func TestTLSRefused(t *testing.T) {
+	address, hellos := greeted(t, protocols((*http.Protocols).SetHTTP1), func(c *tls.Config) {
+		c.MaxVersion = tls.VersionTLS12
+		c.CipherSuites = []uint16{tls.TLS_RSA_WITH_RC4_128_SHA}
+	})
+	direct, library := bothWays(address, 10*time.Second, config.HTTPGet{Path: "/", Scheme: "HTTPS"})
+	want := attempt(t, library)
+	hellos()
+	for _, tries := range []int{2, 1, 1} {
+		if got := attempt(t, direct); got != want || got.Reason != TLS || !strings.Contains(got.Output, "handshake failure") {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+		if seen := hellos(); len(seen) != tries {
+			t.Errorf("%d tries, want %d", len(seen), tries)
+		}
+	}
+}
+
+// The connection on which a server has chosen HTTP/2 is the one that is used, and a
+// server may change its mind from one attempt to the next.
+func TestTLSHandsOverHTTP2(t *testing.T) {
+	h1, h2 := (*http.Protocols).SetHTTP1, (*http.Protocols).SetHTTP2
+	var only1 atomic.Bool
+	certificates := webServer(t, nil, protocols(h1), true).TLS.Certificates
+	address, hellos := greeted(t, protocols(h1, h2), func(c *tls.Config) {
+		next := c.GetConfigForClient
+		c.GetConfigForClient = func(h *tls.ClientHelloInfo) (*tls.Config, error) {
+			_, _ = next(h)
+			if !only1.Load() {
+				return nil, nil
+			}
+			return &tls.Config{Certificates: certificates, NextProtos: []string{"http/1.1"}}, nil
+		}
+	})
+	f := httpProbe(address, 10*time.Second, config.HTTPGet{Path: "/h", Scheme: "HTTPS"})
+	loop, reference := bothWays(address, 10*time.Second, config.HTTPGet{Path: "/loop?n=3", Scheme: "HTTPS"})
+	for _, want := range []string{"HTTP/2.0", "HTTP/1.1", "HTTP/2.0"} {
+		only1.Store(want == "HTTP/1.1")
+		if got := attempt(t, f); !got.Success || !strings.Contains(got.Output, "|"+want+"|") {
+			t.Errorf("got %+v, want %s", got, want)
+		}
+		if seen := hellos(); len(seen) != 1 {
+			t.Errorf("%s: %d connections, want 1", want, len(seen))
+		}
+		got, ours := attempt(t, loop), len(hellos())
+		if want, theirs := attempt(t, reference), len(hellos()); got != want || !got.Success || ours != theirs {
+			t.Errorf("3 redirects: got %+v on %d connections, want %+v on %d", got, ours, want, theirs)
+		}
+	}
+}
+
+// A server that takes a connection and says nothing of TLS, or little by little, ends
+// an attempt at its timeout; and a stop ends it at once.
+func TestTLSSlow(t *testing.T) {
+	for name, serve := range map[string]func(net.Conn){
+		"silent": mute,
+		"a byte at a time": func(conn net.Conn) {
+			for _, b := range []byte("\x16\x03\x03\x40\x00" + strings.Repeat("x", 1<<10)) {
+				if _, err := conn.Write([]byte{b}); err != nil {
+					return
+				}
+				time.Sleep(20 * time.Millisecond)
+			}
+			io.Copy(io.Discard, conn)
+		},
+	} {
+		direct, library := bothWays(raw(t, serve), 300*time.Millisecond, config.HTTPGet{Path: "/", Scheme: "HTTPS"})
+		began := time.Now()
+		got := attempt(t, direct)
+		if took := time.Since(began); took < 300*time.Millisecond || took > 2*time.Second {
+			t.Errorf("%s: took %v", name, took)
+		}
+		if want := attempt(t, library); got != want || got.Reason != Timeout {
+			t.Errorf("%s: got %+v, want %+v", name, got, want)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		began = time.Now()
+		_, err := httpProbe(raw(t, serve), time.Minute, config.HTTPGet{Path: "/", Scheme: "HTTPS"})(ctx)
+		if took := time.Since(began); err == nil || took > 2*time.Second {
+			t.Errorf("%s: stopped after %v, error %v", name, took, err)
+		}
+		cancel()
+	}
+}
