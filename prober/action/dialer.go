@@ -32,7 +32,7 @@ const userAgent = "kube-probe/" + kubeletVersion
 
 // lingerSeconds is the kubelet's (rules 9.11 and 10.3): how long a close may wait for
 // the peer to acknowledge. On Linux 6.18 that is all it does: as many connections
-// stay in TIME_WAIT with it as without.
+// stay in TIME_WAIT with it as without. So a close of our own does not wait: see letGo.
 const lingerSeconds = 1
 
 // closeGrace is how long an attempt that has ended waits for its connections to be

@@ -67,14 +67,13 @@ func knock(ctx context.Context, to netip.AddrPort, deadline time.Time) error {
 // connections come from, where nobody listens) is none, and neither is a lack of
 // ports at the first look.
 func reach(ctx context.Context, to netip.AddrPort, deadline time.Time, keep bool) (*socket, error) {
-	for try := range 3 {
-		s, err := reachOnce(ctx, to, deadline, keep, try == 2)
-		if err != nil && (errors.Is(err, errMetItself) || errors.Is(err, unix.EADDRNOTAVAIL)) && try < 2 {
-			continue
+	for try := 1; ; try++ {
+		last := try == 3
+		s, err := reachOnce(ctx, to, deadline, keep, last)
+		if last || !errors.Is(err, errMetItself) && !errors.Is(err, unix.EADDRNOTAVAIL) {
+			return s, err
 		}
-		return s, err
 	}
-	return nil, errMetItself
 }
 
 var errMetItself = errors.New("the connection has met itself")
@@ -84,10 +83,10 @@ func reachOnce(ctx context.Context, to netip.AddrPort, deadline time.Time, keep,
 	if err != nil {
 		return nil, err
 	}
-	err = unix.Connect(fd, address)
+	err = connectTo(fd, address)
 	if pending(err) {
 		// On the same machine the answer is there by now; the second call tells.
-		err = unix.Connect(fd, address)
+		err = connectTo(fd, address)
 	}
 	if err != nil && !pending(err) {
 		_ = unix.Close(fd)
@@ -139,6 +138,15 @@ func open(to netip.AddrPort) (int, unix.Sockaddr, error) {
 	return fd, address, nil
 }
 
+// connectTo begins to connect a socket or, called again, tells how that goes.
+func connectTo(fd int, address unix.Sockaddr) error {
+	err := unix.Connect(fd, address)
+	if errors.Is(err, unix.EISCONN) {
+		return nil // so say some emulations of Linux where Linux says nothing
+	}
+	return err
+}
+
 // pending says whether err means that a connection is being made.
 func pending(err error) bool {
 	return errors.Is(err, unix.EINPROGRESS) || errors.Is(err, unix.EALREADY) || errors.Is(err, unix.EINTR)
@@ -154,10 +162,7 @@ func (s *socket) await(ctx context.Context, address unix.Sockaddr) error {
 	defer cutBy(ctx, s)()
 	var failure error
 	err = raw.Write(func(fd uintptr) bool {
-		failure = unix.Connect(int(fd), address)
-		if errors.Is(failure, unix.EISCONN) {
-			failure = nil
-		}
+		failure = connectTo(int(fd), address)
 		return !pending(failure)
 	})
 	if err != nil {

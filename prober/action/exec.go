@@ -119,7 +119,8 @@ func exitOutcome(state *os.ProcessState, output string) Outcome {
 }
 
 // readOutput reads r to its end or its deadline, so that the writer never stalls, and
-// returns the first 10 KiB. It holds no more memory than the output needs.
+// returns the first 10 KiB. It holds no more memory than the output needs. It is for
+// the systems where follow cannot wait for all there is at once.
 func readOutput(r *os.File) string {
 	kept, err := io.ReadAll(io.LimitReader(r, maxOutput))
 	switch {

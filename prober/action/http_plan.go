@@ -45,7 +45,8 @@ func newPlan(t *config.Target, h *config.HTTPGet) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !plain(request, h) {
+	host := cmp.Or(h.Host, t.Host)
+	if !plain(request, h) || request.URL.Hostname() != host {
 		return &plan{}, nil
 	}
 	wire, ok := wireOf(request)
@@ -54,7 +55,7 @@ func newPlan(t *config.Target, h *config.HTTPGet) (*plan, error) {
 	}
 	p := &plan{
 		wire:   wire,
-		host:   cmp.Or(h.Host, t.Host),
+		host:   host,
 		port:   h.Port.Number,
 		secure: request.URL.Scheme == "https",
 	}

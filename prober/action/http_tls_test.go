@@ -16,6 +16,7 @@ package action
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -147,6 +148,20 @@ func TestTLSRefused(t *testing.T) {
 	}
 }
 
+// A server that wants to know who asks is a failure of TLS, however late it says so:
+// a probe has no certificate.
+func TestTLSWantsCertificate(t *testing.T) {
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		address, _ := greeted(t, protocols((*http.Protocols).SetHTTP1), func(c *tls.Config) {
+			c.ClientAuth, c.MaxVersion = tls.RequireAnyClientCert, version
+		})
+		got := attempt(t, httpProbe(address, 10*time.Second, config.HTTPGet{Path: "/", Scheme: "HTTPS"}))
+		if got.Success || got.Reason != TLS || !strings.Contains(got.Output, "remote error: tls: ") {
+			t.Errorf("%x: got %+v", version, got)
+		}
+	}
+}
+
 // The connection on which a server has chosen HTTP/2 is the one that is used, and a
 // server may change its mind from one attempt to the next.
 func TestTLSHandsOverHTTP2(t *testing.T) {
@@ -195,14 +210,15 @@ func TestTLSSlow(t *testing.T) {
 			io.Copy(io.Discard, conn)
 		},
 	} {
-		direct, library := bothWays(raw(t, serve), 300*time.Millisecond, config.HTTPGet{Path: "/", Scheme: "HTTPS"})
+		address := raw(t, serve)
 		began := time.Now()
-		got := attempt(t, direct)
+		got := attempt(t, httpProbe(address, 300*time.Millisecond, config.HTTPGet{Path: "/", Scheme: "HTTPS"}))
 		if took := time.Since(began); took < 300*time.Millisecond || took > 2*time.Second {
 			t.Errorf("%s: took %v", name, took)
 		}
-		if want := attempt(t, library); got != want || got.Reason != Timeout {
-			t.Errorf("%s: got %+v, want %+v", name, got, want)
+		want := fmt.Sprintf("Get %q: context deadline exceeded (Client.Timeout exceeded while awaiting headers)", "https://"+address+"/")
+		if got != (Outcome{Reason: Timeout, Output: want}) {
+			t.Errorf("%s: got %+v, want %s", name, got, want)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		began = time.Now()
