@@ -56,11 +56,13 @@ func (h *hearer) over(serve func(net.Conn)) func(net.Conn) {
 	}
 }
 
+// take returns what has been heard since the last call, but for what others on this
+// machine have sent, who look for a server that had the port before.
 func (h *hearer) take() (heard []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	heard, h.heard = h.heard, nil
-	return heard
+	return slices.DeleteFunc(heard, func(s string) bool { return strings.Contains(s, "Go-http-client/") })
 }
 
 type hearing struct {
