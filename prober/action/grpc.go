@@ -16,195 +16,222 @@ package action
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
-	"io"
+	"math/rand/v2"
 	"net"
-	"net/url"
-	"slices"
+	"net/netip"
+	"os"
+	"sync/atomic"
 	"time"
-
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/connectivity"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/grpclog"
-	healthpb "google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/status"
 
 	"github.com/prober-exporter/prober_exporter/config"
 )
 
-const (
-	// maxGRPCMessage and maxGRPCHeader are how much an answer may have: it is two
-	// bytes, but who answers is not to be trusted. grpc's own bounds are 4 and 16 MiB.
-	maxGRPCMessage = 64 << 10
-	maxGRPCHeader  = 64 << 10
-
-	// grpcWindow is how much a server may send ahead. Fixed, because grpc would let it
-	// grow to 16 MiB.
-	grpcWindow = 64 << 10
-
-	// grpcBuffer is the size of a connection's read and write buffer, for one message
-	// each way.
-	grpcBuffer = 4 << 10
-)
-
-// The library logs to stderr in a format of its own; what goes wrong is in the
-// outcome. It has to be told before it is used, hence at this point.
-var _ = func() grpclog.LoggerV2 {
-	silent := grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard)
-	grpclog.SetLoggerV2(silent)
-	return silent
-}()
+// The kubelet asks through grpc-go, and what an operator sees of a probe (when it gives
+// up, and every text) is grpc-go's. For two frames each way that library takes many
+// times the CPU and the memory of the question, so the question is asked by hand here,
+// and the tests hold every answer against the library's own.
+//
+// A connection is tried in two ways. The first (grpc_glance.go) knows nothing but the
+// answer of a server that is well. Whatever else comes goes, from its first byte on, to
+// the second (grpc_call.go, grpc_stream.go), which knows all that grpc-go knows.
 
 // grpcCheck is what the attempts of a grpc probe have in common.
 type grpcCheck struct {
 	address string
-	target  string // the address as grpc takes it
+	literal netip.AddrPort // the address, if it is one that needs no look-up
 	timeout time.Duration
-	request *healthpb.HealthCheckRequest
 	dialer  *net.Dialer
-	mode    string
-	options []grpc.DialOption
+	tls     *tls.Config // nil in plaintext
+	question
+
+	// careful is set while the server is one that does not take a request before it
+	// has said how much it takes.
+	careful atomic.Bool
 }
 
 // newGRPC returns the action that asks a server's grpc.health.v1.Health.
 func newGRPC(t *config.Target, p *config.Probe) Func {
-	address := hostPort(t.Host, p.GRPC.Port)
 	g := &grpcCheck{
-		address: address,
-		// Escaped, so that the zone of an IPv6 address passes through.
-		target:  (&url.URL{Scheme: "passthrough", Path: "/" + address}).String(),
+		address: hostPort(t.Host, p.GRPC.Port),
 		timeout: p.Timeout,
-		request: &healthpb.HealthCheckRequest{Service: p.GRPC.Service},
 		dialer:  newDialer(0),
-		mode:    p.GRPC.Mode,
-		options: []grpc.DialOption{
-			grpc.WithUserAgent(userAgent),
-			grpc.WithNoProxy(),
-			grpc.WithDisableServiceConfig(),
-			grpc.WithDisableRetry(),
-			grpc.WithDisableHealthCheck(),
-			grpc.WithIdleTimeout(0),
-			grpc.WithReadBufferSize(grpcBuffer),
-			grpc.WithWriteBufferSize(grpcBuffer),
-			grpc.WithStaticStreamWindowSize(grpcWindow),
-			grpc.WithStaticConnWindowSize(grpcWindow),
-			grpc.WithMaxHeaderListSize(maxGRPCHeader),
-			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxGRPCMessage)),
-		},
 	}
+	if ip, err := netip.ParseAddr(t.Host); err == nil && p.GRPC.Port == int(uint16(p.GRPC.Port)) {
+		g.literal = netip.AddrPortFrom(ip, uint16(p.GRPC.Port))
+	}
+	encrypted := p.GRPC.Mode == "TLS"
+	g.question = newQuestion(g.address, encrypted, p.GRPC.Service, p.Timeout)
+	if encrypted {
+		g.tls = tlsFor(g.authority)
+	}
+	g.careful.Store(!g.ahead)
 	return g.attempt
 }
 
-// attempt connects and asks once, both within the timeout.
+// tlsFor is the TLS of a client of HTTP/2: without verification, as httpGet over HTTPS,
+// and with what RFC 9113 lets HTTP/2 use.
+func tlsFor(authority string) *tls.Config {
+	host, _, err := net.SplitHostPort(authority)
+	if err != nil {
+		host = authority
+	}
+	return &tls.Config{
+		InsecureSkipVerify: true,
+		ServerName:         host,
+		NextProtos:         []string{"h2"},
+		MinVersion:         tls.VersionTLS12,
+		CipherSuites: []uint16{
+			tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+			tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+			tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+		},
+	}
+}
+
+// grpc-go's back-off between two tries to connect, and how long a try may take at least.
+const (
+	firstPause = time.Second
+	pauseGrows = 1.6
+	pauseVary  = 0.2
+	maxPause   = 2 * time.Minute
+	minConnect = 20 * time.Second
+)
+
+// pauseAfter is how long to wait after so many failed tries in a row and this one.
+func pauseAfter(failures int) time.Duration {
+	if failures == 0 {
+		return firstPause
+	}
+	pause := float64(firstPause)
+	for range failures {
+		pause = min(pause*pauseGrows, float64(maxPause))
+	}
+	return time.Duration(pause * (1 + pauseVary*(2*rand.Float64()-1)))
+}
+
+// freeRedials is how many connections may follow one another at once because the server
+// sent the request away unread. grpc-go knows no bound.
+const freeRedials = 3
+
+// grpcAttempt is one attempt.
+type grpcAttempt struct {
+	*grpcCheck
+	deadline time.Time
+
+	// wire is the connection there is.
+	wire heardConn
+
+	// heard is the last thing that went wrong on the way to a connection.
+	heard error
+
+	// ready says that there has been a connection: what goes wrong from then on is the
+	// call's failure, not the connect's.
+	ready bool
+
+	// again says that the request has been repeated. It is at most once.
+	again bool
+}
+
+// attempt connects and asks once, both within the timeout. It connects again and again
+// while there is time (rule 12.1).
 func (g *grpcCheck) attempt(ctx context.Context) (Outcome, error) {
-	limited, cancel := context.WithTimeout(ctx, g.timeout)
-	defer cancel()
-	conns := newConns(ctx, g.dialer)
-	defer conns.close()
-	var word lastWord
-
-	client, err := grpc.NewClient(g.target, append(slices.Clip(g.options),
-		grpc.WithTransportCredentials(heardCredentials{g.credentials(), &word}),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			return g.dial(ctx, conns, &word)
-		}),
-	)...)
-	if err != nil {
-		return failed(ctx, err, fmt.Sprintf("error: failed to connect service at %q: %v", g.address, err))
-	}
-	defer hangUp(limited, client, conns)
-
-	if !connect(limited, client) {
-		return g.unconnected(ctx, limited.Err(), word.get())
-	}
-	response, err := healthpb.NewHealthClient(client).Check(limited, g.request)
-	if err != nil {
-		return g.unanswered(ctx, err)
-	}
-	if serving := response.GetStatus(); serving != healthpb.HealthCheckResponse_SERVING {
-		return Outcome{
-			Reason: GRPCNotServing,
-			Output: fmt.Sprintf("service unhealthy (responded with %q)", serving),
-		}, nil
-	}
-	return Outcome{Success: true, Output: "service healthy"}, nil
-}
-
-// connect waits until client is connected, through as many attempts as there is time
-// for, or returns false when ctx is done (rule 12.1).
-func connect(ctx context.Context, client *grpc.ClientConn) bool {
-	for {
-		state := client.GetState()
-		switch state {
-		case connectivity.Ready:
-			return true
-		case connectivity.Idle:
-			client.Connect()
-		default:
+	a := &grpcAttempt{grpcCheck: g, deadline: time.Now().Add(g.timeout)}
+	for failures, redials := 0, 0; ; {
+		pause := pauseAfter(failures)
+		end := a.connection(ctx, pause)
+		if ctx.Err() != nil {
+			return cutShort(ctx)
 		}
-		if !client.WaitForStateChange(ctx, state) {
-			return false
+		switch end.how {
+		case answered:
+			return end.outcome, nil
+		case failedCall:
+			return a.unanswered(end.status), nil
+		case restart:
+			continue
+		case sentAway:
+			failures = 0
+			if redials++; redials <= freeRedials {
+				continue
+			}
+		case unconnected:
+			if a.ready && !a.over() {
+				// Connected once, and now not any more: the call fails, as one that does
+				// not wait for a connection.
+				if exhaustedBy(end.err) {
+					return failed(ctx, end.err, end.err.Error())
+				}
+				return a.unanswered(grpcStatus{codeUnavailable, connectionError(end.err.Error())}), nil
+			}
+			failures++
+		}
+		if !a.wait(ctx, pause) {
+			break
 		}
 	}
+	if ctx.Err() != nil {
+		return cutShort(ctx)
+	}
+	if a.ready {
+		return a.unanswered(grpcStatus{code: codeDeadlineExceeded}), nil
+	}
+	return a.unconnected(ctx)
 }
 
-// hangUp closes client. That begins with a goodbye, which grpc lets a peer that does
-// not read delay by seconds: here by no more than what is left of ctx. The reset is
-// not armed before the outcome is known, so that the outcome is never that of the reset.
-func hangUp(ctx context.Context, client *grpc.ClientConn, conns *conns) {
-	defer context.AfterFunc(ctx, conns.reset)()
-	_ = client.Close()
+// over says that the time of the attempt is.
+func (a *grpcAttempt) over() bool { return !time.Now().Before(a.deadline) }
+
+// wait waits for pause, or returns false when the attempt has ended before that.
+func (a *grpcAttempt) wait(ctx context.Context, pause time.Duration) bool {
+	left := time.Until(a.deadline)
+	timer := time.NewTimer(min(pause, left))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return pause < left
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // unconnected is the outcome of a connect that ran into its deadline. The kubelet's
 // text says no more than that; the reason is what the last try of it heard.
-func (g *grpcCheck) unconnected(ctx context.Context, deadline, heard error) (Outcome, error) {
-	text := fmt.Sprintf("timeout: failed to connect service %q within %v: %v", g.address, g.timeout, deadline)
-	if heard == nil {
-		heard = deadline
+func (a *grpcAttempt) unconnected(ctx context.Context) (Outcome, error) {
+	text := fmt.Sprintf("timeout: failed to connect service %q within %v: %v", a.address, a.timeout, context.DeadlineExceeded)
+	if a.heard == nil {
+		return Outcome{Reason: Timeout, Output: clip(text)}, nil
 	}
-	return failed(ctx, heard, text)
+	return failed(ctx, a.heard, text)
 }
 
 // unanswered is the outcome of a call that ended in an error (rule 12.3).
-func (g *grpcCheck) unanswered(ctx context.Context, err error) (Outcome, error) {
-	if ctx.Err() != nil {
-		return cutShort(ctx)
-	}
-	switch answer, _ := status.FromError(err); answer.Code() {
-	case codes.Unimplemented:
+func (a *grpcAttempt) unanswered(s grpcStatus) Outcome {
+	switch s.code {
+	case codeUnimplemented:
 		return Outcome{
 			Reason: GRPCUnimplemented,
-			Output: clip("error: this server does not implement the grpc health protocol (grpc.health.v1.Health): " + answer.Message()),
-		}, nil
-	case codes.DeadlineExceeded:
-		return Outcome{
-			Reason: Timeout,
-			Output: fmt.Sprintf("timeout: health rpc did not complete within %v", g.timeout),
-		}, nil
-	default:
-		return Outcome{Reason: GRPCStatus, Output: clip(fmt.Sprintf("error: health rpc probe failed: %v", err))}, nil
+			Output: clip("error: this server does not implement the grpc health protocol (grpc.health.v1.Health): " + s.message),
+		}
+	case codeDeadlineExceeded:
+		return Outcome{Reason: Timeout, Output: fmt.Sprintf("timeout: health rpc did not complete within %v", a.timeout)}
+	}
+	return Outcome{Reason: GRPCStatus, Output: clip("error: health rpc probe failed: " + s.String())}
+}
+
+// serving is the outcome of a call that was answered.
+func serving(status int32) Outcome {
+	if status == 1 {
+		return Outcome{Success: true, Output: "service healthy"}
+	}
+	return Outcome{
+		Reason: GRPCNotServing,
+		Output: fmt.Sprintf("service unhealthy (responded with %q)", servingName(status)),
 	}
 }
 
-// credentials returns what the connections are secured with, new ones for each
-// attempt: nothing is shared, and a probe at rest holds nothing.
-func (g *grpcCheck) credentials() credentials.TransportCredentials {
-	if g.mode == "TLS" {
-		return credentials.NewTLS(&tls.Config{InsecureSkipVerify: true}) // as httpGet over HTTPS
-	}
-	return insecure.NewCredentials()
-}
-
-// dial connects and listens in.
-func (g *grpcCheck) dial(ctx context.Context, conns *conns, word *lastWord) (net.Conn, error) {
-	conn, err := conns.dial(ctx, "tcp", g.address)
-	if err != nil {
-		word.set(err)
-		return nil, err
-	}
-	return &heardConn{Conn: conn, word: word, encrypted: g.mode == "TLS"}, nil
+// ranOut says that err is that of a deadline of ours.
+func ranOut(err error) bool {
+	return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)
 }

@@ -15,63 +15,39 @@ package action
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net"
-	"sync"
-
-	"google.golang.org/grpc/credentials"
+	"net/netip"
+	"os"
+	"time"
 )
 
 // grpc goes on connecting until the deadline, and then there is no more to learn than
 // that it has passed. Why a connection did not come about is heard here: from the
 // dial, from the handshake, and from the connection itself until it is ready.
 
-// lastWord is the last error on the way to a connection.
-type lastWord struct {
-	mu  sync.Mutex
-	err error
+// noAddr leaves the choice of the local address to the system.
+var noAddr netip.AddrPort
+
+// limited is a context with a deadline that somebody else keeps.
+type limited struct {
+	context.Context
+	deadline time.Time
 }
 
-func (w *lastWord) set(err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.err = err
-}
+// Deadline returns the deadline.
+func (l limited) Deadline() (time.Time, bool) { return l.deadline, true }
 
-func (w *lastWord) get() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.err
-}
-
-// heardCredentials note why a handshake failed.
-type heardCredentials struct {
-	credentials.TransportCredentials
-	word *lastWord
-}
-
-// ClientHandshake does what the embedded one does.
-func (c heardCredentials) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	conn, info, err := c.TransportCredentials.ClientHandshake(ctx, authority, raw)
-	if err != nil {
-		c.word.set(fmt.Errorf("%w: %w", errHandshake, err))
-	}
-	return conn, info, err
-}
-
-// Clone returns a copy that notes to the same place.
-func (c heardCredentials) Clone() credentials.TransportCredentials {
-	return heardCredentials{c.TransportCredentials.Clone(), c.word}
-}
-
-// heardConn notes that a connection broke, or that its peer began with something that
-// no HTTP/2 server begins with.
+// heardConn is a connection that is listened to until it is ready: it notes that it
+// broke, or that its peer began with something that no HTTP/2 server begins with.
 type heardConn struct {
 	net.Conn
-	word      *lastWord
-	encrypted bool
-	begun     bool
-	said      bool
+	attempt *grpcAttempt
+	begun   bool  // the peer has said something
+	said    bool  // there is nothing more to note
+	broken  error // of a write
 }
 
 // Read reads and notes. As with any connection there is one reader at a time.
@@ -79,11 +55,17 @@ func (c *heardConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 && !c.begun {
 		c.begun = true
-		if !c.encrypted {
+		if c.attempt.tls == nil {
 			c.note(firstByte(p[0]))
 		}
 	}
-	if err != nil && classify(err) == ConnectionReset {
+	if err == nil {
+		return n, nil
+	}
+	if c.broken != nil && errors.Is(err, io.EOF) {
+		err = c.broken
+	}
+	if classify(err) == ConnectionReset {
 		c.note(err)
 	}
 	return n, err
@@ -93,8 +75,29 @@ func (c *heardConn) Read(p []byte) (int, error) {
 func (c *heardConn) note(err error) {
 	if err != nil && !c.said {
 		c.said = true
-		c.word.set(err)
+		c.attempt.hear(err)
 	}
+}
+
+// Write writes. Of a reset the system tells only once, and who writes may be the one
+// to hear it: then it is kept for the reader.
+func (c *heardConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	op, _ := errors.AsType[*net.OpError](err)
+	call, ok := errors.AsType[*os.SyscallError](err)
+	if op != nil && ok && c.broken == nil {
+		c.broken = &net.OpError{Op: "read", Net: op.Net, Source: op.Source, Addr: op.Addr, Err: os.NewSyscallError("read", call.Err)}
+	}
+	return n, err
+}
+
+// SetWriteDeadline sets the deadline, or the attempt's if that is earlier: TLS allows
+// itself 5 s for a goodbye.
+func (c *heardConn) SetWriteDeadline(t time.Time) error {
+	if t.IsZero() || t.After(c.attempt.deadline) {
+		t = c.attempt.deadline
+	}
+	return c.Conn.SetWriteDeadline(t)
 }
 
 // firstByte judges how a server begins. HTTP/2 begins with a small SETTINGS frame, the

@@ -1,0 +1,232 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package action
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+// peer is the server's side of a connection that a test has a script for.
+type peer struct {
+	*http2.Framer
+	conn  net.Conn
+	block bytes.Buffer
+	hpack *hpack.Encoder
+}
+
+// script is a raw server that has read the client's preface. When the script has come
+// to its end, the peer does nothing but read.
+func script(serve func(p *peer)) func(net.Conn) {
+	return func(conn net.Conn) {
+		if _, err := io.ReadFull(conn, make([]byte, len(http2.ClientPreface))); err != nil {
+			return
+		}
+		p := &peer{Framer: http2.NewFramer(conn, conn), conn: conn}
+		p.AllowIllegalWrites = true
+		p.hpack = hpack.NewEncoder(&p.block)
+		serve(p)
+		mute(conn)
+	}
+}
+
+// request waits for a whole request and returns its stream.
+func (p *peer) request() uint32 {
+	for {
+		frame, err := p.ReadFrame()
+		if err != nil {
+			return 1
+		}
+		if data, ok := frame.(*http2.DataFrame); ok && data.StreamEnded() {
+			return data.StreamID
+		}
+	}
+}
+
+// headers waits for the headers of a request.
+func (p *peer) headers() {
+	for {
+		if frame, err := p.ReadFrame(); err != nil || frame.Header().Type == http2.FrameHeaders {
+			return
+		}
+	}
+}
+
+// begin says that the peer takes what settings says, and waits for a request.
+func (p *peer) begin(settings ...http2.Setting) uint32 {
+	p.WriteSettings(settings...)
+	return p.request()
+}
+
+// fields encodes headers, given as name and value in turn.
+func (p *peer) fields(list ...string) []byte {
+	p.block.Reset()
+	for i := 0; i < len(list); i += 2 {
+		p.hpack.WriteField(hpack.HeaderField{Name: list[i], Value: list[i+1]})
+	}
+	return bytes.Clone(p.block.Bytes())
+}
+
+// head sends headers.
+func (p *peer) head(id uint32, last bool, list ...string) {
+	p.WriteHeaders(http2.HeadersFrameParam{StreamID: id, EndHeaders: true, EndStream: last, BlockFragment: p.fields(list...)})
+}
+
+// well sends the headers of an answer.
+func (p *peer) well(id uint32, more ...string) {
+	p.head(id, false, append([]string{":status", "200", "content-type", "application/grpc"}, more...)...)
+}
+
+// message is one of grpc with its prefix.
+func message(content ...byte) []byte { return append(messagePrefix(len(content)), content...) }
+
+// same makes equal what differs from one connection to the next: ports, and a space
+// that protobuf varies.
+func same(got Outcome) Outcome {
+	got.Output = regexp.MustCompile(`127\.0\.0\.1:\d+`).ReplaceAllString(got.Output, "ADDRESS")
+	got.Output = strings.ReplaceAll(got.Output, "\u00a0", " ")
+	return got
+}
+
+// alike makes both actions ask a server, and compares.
+func alike(t *testing.T, serve func(net.Conn), timeout time.Duration, service, mode string) {
+	t.Helper()
+	address := raw(t, serve)
+	host, port := split(address)
+	target, probe := targetOf(host), grpcOf(port, timeout, service, mode)
+	want, err := newGRPCUsual(target, probe)(t.Context())
+	if err != nil {
+		t.Fatalf("the usual way: %v", err)
+	}
+	action := newGRPC(target, probe)
+	began := time.Now()
+	for range 2 { // what is remembered changes nothing
+		got, err := action(t.Context())
+		if err != nil || same(got) != same(want) {
+			t.Errorf("error %v\ngot  %+.2000v\nwant %+.2000v", err, same(got), same(want))
+		}
+	}
+	if took := time.Since(began); took > 2*timeout+time.Second {
+		t.Errorf("two attempts took %v, timeout %v", took, timeout)
+	}
+}
+
+// Whatever a server answers, result, reason and text are those of grpc-go.
+func TestGRPCAlike(t *testing.T) {
+	for name, c := range answers() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			timeout := 10 * time.Second
+			if c.late {
+				timeout = 400 * time.Millisecond
+			}
+			alike(t, script(c.serve), timeout, c.service, "")
+		})
+	}
+}
+
+// So they are when a server is none of HTTP/2.
+func TestGRPCAlikeUnconnected(t *testing.T) {
+	long := strings.Repeat("x", 20000)
+	for name, serve := range map[string]func(net.Conn){
+		"mute":              mute,
+		"hangs up":          say(""),
+		"resets":            resetBy(""),
+		"TLS alert":         say("\x15\x03\x01\x00\x02\x02\x46"),
+		"HTTP/1":            say("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"),
+		"HTTP/1, kept open": func(conn net.Conn) { say("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")(conn); mute(conn) },
+		"garbage":           say("garbage garbage"),
+		"long garbage":      say(long),
+		"zeros":             say(strings.Repeat("\x00", 20000)),
+		"half a frame":      say("\x00\x00\x06\x04"),
+		"endless":           forever("", long),
+		"large SETTINGS":    script(func(p *peer) { p.WriteRawFrame(http2.FrameSettings, 0, 0, make([]byte, 20000)) }),
+		"bad SETTINGS":      script(func(p *peer) { p.WriteRawFrame(http2.FrameSettings, 0, 0, make([]byte, 5)) }),
+		"bad window":        script(func(p *peer) { p.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 31}) }),
+		"PING first":        script(func(p *peer) { p.WritePing(false, [8]byte{}) }),
+		"GOAWAY first":      script(func(p *peer) { p.WriteGoAway(0, http2.ErrCodeNo, nil) }),
+		"answer first":      script(func(p *peer) { p.head(1, true, ":status", "200", "grpc-status", "0") }),
+		"CONTINUATION":      script(func(p *peer) { p.WriteContinuation(1, true, nil) }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			alike(t, serve, 400*time.Millisecond, "", "")
+			alike(t, serve, 400*time.Millisecond, "", "TLS")
+		})
+	}
+}
+
+// A server sees the same of both, but for the time that is left.
+func TestGRPCSeenAlike(t *testing.T) {
+	for _, service := range []string{"", "a.b.C"} {
+		seen := make(chan []string, 1)
+		address := raw(t, script(func(p *peer) {
+			var list []string
+			p.ReadMetaHeaders = hpack.NewDecoder(tableSize, nil)
+			p.WriteSettings()
+			for {
+				frame, err := p.ReadFrame()
+				if err != nil {
+					break
+				}
+				switch frame := frame.(type) {
+				case *http2.SettingsFrame:
+					if frame.IsAck() {
+						continue // sooner or later than the request
+					}
+				case *http2.MetaHeadersFrame:
+					for _, f := range frame.Fields {
+						list = append(list, regexp.MustCompile(`^\d+u$`).ReplaceAllString(f.Name+" "+f.Value, "TIME"))
+					}
+					last := len(list) - 1
+					list[last] = regexp.MustCompile(`^grpc-timeout \d{1,8}[num]$`).ReplaceAllString(list[last], "grpc-timeout")
+				case *http2.DataFrame:
+					list = append(list, string(frame.Data()))
+				}
+				list = append(list, regexp.MustCompile(` len=\d+`).ReplaceAllString(frame.Header().String(), ""))
+				if settings, ok := frame.(*http2.SettingsFrame); ok {
+					settings.ForeachSetting(func(s http2.Setting) error { list = append(list, s.String()); return nil })
+				}
+				if update, ok := frame.(*http2.WindowUpdateFrame); ok {
+					list = append(list, string(rune(update.Increment)))
+				}
+				if data, ok := frame.(*http2.DataFrame); ok && data.StreamEnded() {
+					break
+				}
+			}
+			seen <- list
+			p.head(1, true, ":status", "200", "content-type", "application/grpc", "grpc-status", "5")
+		}))
+		host, port := split(address)
+		probe := grpcOf(port, 5*time.Second, service, "")
+		var lists []string
+		for _, f := range []Func{newGRPCUsual(targetOf(host), probe), newGRPC(targetOf(host), probe)} {
+			if got := attempt(t, f); !strings.Contains(got.Output, "NotFound") {
+				t.Errorf("got %+v", got)
+			}
+			lists = append(lists, strings.Join(<-seen, "\n"))
+		}
+		if lists[0] != lists[1] {
+			t.Errorf("the usual way:\n%s\nthis one:\n%s", lists[0], lists[1])
+		}
+	}
+}

@@ -1,0 +1,143 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package action
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+)
+
+// ending is what came of a connection.
+type ending struct {
+	how     how
+	outcome Outcome    // of answered
+	status  grpcStatus // of failedCall
+	err     error      // of unconnected; the text is grpc's
+}
+
+type how int
+
+const (
+	unconnected how = iota // there was none
+	answered               // the server gave an answer
+	failedCall             // the call ended in an error
+	sentAway               // the server did not look at the request
+	restart                // the request was sent too early
+)
+
+// errNoALPN is how grpc-go refuses a TLS server that has not agreed to HTTP/2.
+var errNoALPN = errors.New("credentials: cannot check peer: missing selected ALPN property")
+
+// connection makes one connection and asks over it. It takes until the deadline of the
+// attempt at most; up to the point where it is ready, no longer than a try to connect
+// may take whose failure would be followed by pause.
+func (a *grpcAttempt) connection(ctx context.Context, pause time.Duration) ending {
+	ready := time.Now().Add(max(minConnect, pause))
+	if a.deadline.Before(ready) {
+		ready = a.deadline
+	}
+	socket, err := a.dial(ctx, ready)
+	if err != nil {
+		a.hear(err)
+		return ending{err: fmt.Errorf("transport: Error while dialing: %w", err)}
+	}
+	defer a.hangUp(socket)
+	_ = socket.SetDeadline(ready)
+
+	// A done ctx ends whatever is going on. Who ends it is waited for.
+	var cut sync.WaitGroup
+	cut.Add(1)
+	stop := context.AfterFunc(ctx, func() {
+		defer cut.Done()
+		_ = socket.SetDeadline(time.Unix(1, 0))
+	})
+	defer func() {
+		if stop() {
+			cut.Done()
+		}
+		cut.Wait()
+	}()
+
+	a.wire = heardConn{Conn: socket, attempt: a}
+	var conn net.Conn = &a.wire
+	if a.tls != nil {
+		secure := tls.Client(conn, a.tls)
+		err := secure.Handshake()
+		if err == nil && secure.ConnectionState().NegotiatedProtocol == "" {
+			err = errNoALPN
+		}
+		if err != nil {
+			a.hear(fmt.Errorf("%w: %w", errHandshake, err))
+			return ending{err: fmt.Errorf("transport: authentication handshake failed: %w", err)}
+		}
+		defer a.goodbye(secure)
+		conn = secure
+	}
+	opening := a.opening
+	if a.careful.Load() {
+		opening = opening[:a.preface]
+	}
+	ahead := len(opening) > a.preface
+	// Where it is not possible to write, there is something to be read about it.
+	_, err = conn.Write(opening)
+
+	s := sights.Get().(*sight) //nolint:forcetypeassert // of its New
+	defer s.release()
+	if ahead && err == nil && ready.Equal(a.deadline) {
+		if status, ok := s.glance(conn); ok {
+			return ending{how: answered, outcome: serving(status)}
+		}
+	}
+	return newCall(a, conn, socket, s, ahead).run()
+}
+
+// dial connects.
+func (a *grpcAttempt) dial(ctx context.Context, until time.Time) (net.Conn, error) {
+	if a.literal.IsValid() && ctx.Done() != nil {
+		// The socket keeps the deadline: that takes no timer.
+		return a.dialer.DialTCP(limited{ctx, until}, "tcp", noAddr, a.literal)
+	}
+	ctx, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
+	return a.dialer.DialContext(ctx, "tcp", a.address)
+}
+
+// hear takes note of what went wrong on the way to a connection. That the attempt is
+// over says nothing of the target, but that it does not answer.
+func (a *grpcAttempt) hear(err error) {
+	if !a.ready && !(ranOut(err) && a.over()) {
+		a.heard = err
+	}
+}
+
+// hangUp closes a connection. After the deadline nobody waits for the peer, although
+// the socket lingers.
+func (a *grpcAttempt) hangUp(socket net.Conn) {
+	if tcp, ok := socket.(*net.TCPConn); ok && a.over() {
+		_ = tcp.SetLinger(0)
+	}
+	_ = socket.Close()
+}
+
+// goodbye ends TLS in good manners, as long as there is time.
+func (a *grpcAttempt) goodbye(secure *tls.Conn) {
+	if !a.over() {
+		_ = secure.CloseWrite()
+	}
+}

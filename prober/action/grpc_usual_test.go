@@ -1,0 +1,274 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package action
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/grpclog"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+
+	"github.com/prober-exporter/prober_exporter/config"
+)
+
+// The usual way to make a grpc probe, as in the kubelet: grpc-go, a client per attempt.
+// It is what the action by hand is held against.
+
+// grpcBuffer is the size of a connection's read and write buffer, for one message
+// each way.
+const grpcBuffer = 4 << 10
+
+// The library logs to stderr in a format of its own; what goes wrong is in the
+// outcome. It has to be told before it is used, hence at this point.
+var _ = func() grpclog.LoggerV2 {
+	silent := grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard)
+	grpclog.SetLoggerV2(silent)
+	return silent
+}()
+
+// grpcUsual is what the attempts of a grpc probe have in common.
+type grpcUsual struct {
+	address string
+	target  string // the address as grpc takes it
+	timeout time.Duration
+	request *healthpb.HealthCheckRequest
+	dialer  *net.Dialer
+	mode    string
+	options []grpc.DialOption
+}
+
+// newGRPCUsual returns the action of the kubelet's way.
+func newGRPCUsual(t *config.Target, p *config.Probe) Func {
+	address := hostPort(t.Host, p.GRPC.Port)
+	g := &grpcUsual{
+		address: address,
+		// Escaped, so that the zone of an IPv6 address passes through.
+		target:  (&url.URL{Scheme: "passthrough", Path: "/" + address}).String(),
+		timeout: p.Timeout,
+		request: &healthpb.HealthCheckRequest{Service: p.GRPC.Service},
+		dialer:  newDialer(0),
+		mode:    p.GRPC.Mode,
+		options: []grpc.DialOption{
+			grpc.WithUserAgent(userAgent),
+			grpc.WithNoProxy(),
+			grpc.WithDisableServiceConfig(),
+			grpc.WithDisableRetry(),
+			grpc.WithDisableHealthCheck(),
+			grpc.WithIdleTimeout(0),
+			grpc.WithReadBufferSize(grpcBuffer),
+			grpc.WithWriteBufferSize(grpcBuffer),
+			grpc.WithStaticStreamWindowSize(grpcWindow),
+			grpc.WithStaticConnWindowSize(grpcWindow),
+			grpc.WithMaxHeaderListSize(maxGRPCHeader),
+			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxGRPCMessage)),
+		},
+	}
+	return g.attempt
+}
+
+// attempt connects and asks once, both within the timeout.
+func (g *grpcUsual) attempt(ctx context.Context) (Outcome, error) {
+	limited, cancel := context.WithTimeout(ctx, g.timeout)
+	defer cancel()
+	conns := newConns(ctx, g.dialer)
+	defer conns.close()
+	var word lastWord
+
+	client, err := grpc.NewClient(g.target, append(slices.Clip(g.options),
+		grpc.WithTransportCredentials(usualCredentials{g.credentials(), &word}),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			return g.dial(ctx, conns, &word)
+		}),
+	)...)
+	if err != nil {
+		return failed(ctx, err, fmt.Sprintf("error: failed to connect service at %q: %v", g.address, err))
+	}
+	defer hangUpUsual(limited, client, conns)
+
+	if !connectUsual(limited, client) {
+		return g.unconnected(ctx, limited.Err(), word.get())
+	}
+	response, err := healthpb.NewHealthClient(client).Check(limited, g.request)
+	if err != nil {
+		return g.unanswered(ctx, err)
+	}
+	if serving := response.GetStatus(); serving != healthpb.HealthCheckResponse_SERVING {
+		return Outcome{
+			Reason: GRPCNotServing,
+			Output: fmt.Sprintf("service unhealthy (responded with %q)", serving),
+		}, nil
+	}
+	return Outcome{Success: true, Output: "service healthy"}, nil
+}
+
+// connectUsual waits until client is connected, through as many attempts as there is time
+// for, or returns false when ctx is done (rule 12.1).
+func connectUsual(ctx context.Context, client *grpc.ClientConn) bool {
+	for {
+		state := client.GetState()
+		switch state {
+		case connectivity.Ready:
+			return true
+		case connectivity.Idle:
+			client.Connect()
+		default:
+		}
+		if !client.WaitForStateChange(ctx, state) {
+			return false
+		}
+	}
+}
+
+// hangUpUsual closes client. That begins with a goodbye, which grpc lets a peer that does
+// not read delay by seconds: here by no more than what is left of ctx. The reset is
+// not armed before the outcome is known, so that the outcome is never that of the reset.
+func hangUpUsual(ctx context.Context, client *grpc.ClientConn, conns *conns) {
+	defer context.AfterFunc(ctx, conns.reset)()
+	_ = client.Close()
+}
+
+// unconnected is the outcome of a connect that ran into its deadline. The kubelet's
+// text says no more than that; the reason is what the last try of it heard.
+func (g *grpcUsual) unconnected(ctx context.Context, deadline, heard error) (Outcome, error) {
+	text := fmt.Sprintf("timeout: failed to connect service %q within %v: %v", g.address, g.timeout, deadline)
+	if heard == nil {
+		heard = deadline
+	}
+	return failed(ctx, heard, text)
+}
+
+// unanswered is the outcome of a call that ended in an error (rule 12.3).
+func (g *grpcUsual) unanswered(ctx context.Context, err error) (Outcome, error) {
+	if ctx.Err() != nil {
+		return cutShort(ctx)
+	}
+	switch answer, _ := status.FromError(err); answer.Code() {
+	case codes.Unimplemented:
+		return Outcome{
+			Reason: GRPCUnimplemented,
+			Output: clip("error: this server does not implement the grpc health protocol (grpc.health.v1.Health): " + answer.Message()),
+		}, nil
+	case codes.DeadlineExceeded:
+		return Outcome{
+			Reason: Timeout,
+			Output: fmt.Sprintf("timeout: health rpc did not complete within %v", g.timeout),
+		}, nil
+	default:
+		return Outcome{Reason: GRPCStatus, Output: clip(fmt.Sprintf("error: health rpc probe failed: %v", err))}, nil
+	}
+}
+
+// credentials returns what the connections are secured with, new ones for each
+// attempt: nothing is shared, and a probe at rest holds nothing.
+func (g *grpcUsual) credentials() credentials.TransportCredentials {
+	if g.mode == "TLS" {
+		return credentials.NewTLS(&tls.Config{InsecureSkipVerify: true}) // as httpGet over HTTPS
+	}
+	return insecure.NewCredentials()
+}
+
+// dial connects and listens in.
+func (g *grpcUsual) dial(ctx context.Context, conns *conns, word *lastWord) (net.Conn, error) {
+	conn, err := conns.dial(ctx, "tcp", g.address)
+	if err != nil {
+		word.set(err)
+		return nil, err
+	}
+	return &usualConn{Conn: conn, word: word, encrypted: g.mode == "TLS"}, nil
+}
+
+// lastWord is the last error on the way to a connection.
+type lastWord struct {
+	mu  sync.Mutex
+	err error
+}
+
+func (w *lastWord) set(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.err = err
+}
+
+func (w *lastWord) get() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
+}
+
+// usualCredentials note why a handshake failed.
+type usualCredentials struct {
+	credentials.TransportCredentials
+	word *lastWord
+}
+
+// ClientHandshake does what the embedded one does.
+func (c usualCredentials) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, info, err := c.TransportCredentials.ClientHandshake(ctx, authority, raw)
+	if err != nil {
+		c.word.set(fmt.Errorf("%w: %w", errHandshake, err))
+	}
+	return conn, info, err
+}
+
+// Clone returns a copy that notes to the same place.
+func (c usualCredentials) Clone() credentials.TransportCredentials {
+	return usualCredentials{c.TransportCredentials.Clone(), c.word}
+}
+
+// usualConn notes that a connection broke, or that its peer began with something that
+// no HTTP/2 server begins with.
+type usualConn struct {
+	net.Conn
+	word      *lastWord
+	encrypted bool
+	begun     bool
+	said      bool
+}
+
+// Read reads and notes. As with any connection there is one reader at a time.
+func (c *usualConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 && !c.begun {
+		c.begun = true
+		if !c.encrypted {
+			c.note(firstByte(p[0]))
+		}
+	}
+	if err != nil && classify(err) == ConnectionReset {
+		c.note(err)
+	}
+	return n, err
+}
+
+// note keeps the first that this connection has to say: the rest follows from it.
+func (c *usualConn) note(err error) {
+	if err != nil && !c.said {
+		c.said = true
+		c.word.set(err)
+	}
+}
