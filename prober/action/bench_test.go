@@ -37,7 +37,3 @@ func BenchmarkHTTPGet(b *testing.B) {
 func BenchmarkTCPSocket(b *testing.B) {
 	benchmark(b, tcpProbe(raw(b, mute), time.Minute))
 }
-
-func BenchmarkGRPC(b *testing.B) {
-	benchmark(b, grpcProbe(rpc(b, false, true), time.Minute, "", ""))
-}

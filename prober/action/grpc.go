@@ -22,6 +22,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -56,7 +57,8 @@ func newGRPC(t *config.Target, p *config.Probe) Func {
 	g := &grpcCheck{
 		address: hostPort(t.Host, p.GRPC.Port),
 		timeout: p.Timeout,
-		dialer:  newDialer(0),
+		// The linger of newDialer, set before a socket is connected, costs allocations.
+		dialer: &net.Dialer{KeepAlive: -1},
 	}
 	if ip, err := netip.ParseAddr(t.Host); err == nil && p.GRPC.Port == int(uint16(p.GRPC.Port)) {
 		g.literal = netip.AddrPortFrom(ip, uint16(p.GRPC.Port))
@@ -118,10 +120,13 @@ const freeRedials = 3
 // grpcAttempt is one attempt.
 type grpcAttempt struct {
 	*grpcCheck
+	ctx      context.Context
 	deadline time.Time
 
-	// wire is the connection there is.
-	wire heardConn
+	// socket is the connection there is, and wire it again.
+	socket  net.Conn
+	wire    heardConn
+	cutting sync.WaitGroup
 
 	// heard is the last thing that went wrong on the way to a connection.
 	heard error
@@ -137,10 +142,10 @@ type grpcAttempt struct {
 // attempt connects and asks once, both within the timeout. It connects again and again
 // while there is time (rule 12.1).
 func (g *grpcCheck) attempt(ctx context.Context) (Outcome, error) {
-	a := &grpcAttempt{grpcCheck: g, deadline: time.Now().Add(g.timeout)}
+	a := &grpcAttempt{grpcCheck: g, ctx: ctx, deadline: time.Now().Add(g.timeout)}
 	for failures, redials := 0, 0; ; {
 		pause := pauseAfter(failures)
-		end := a.connection(ctx, pause)
+		end := a.connection(pause)
 		if ctx.Err() != nil {
 			return cutShort(ctx)
 		}
@@ -216,8 +221,9 @@ func (a *grpcAttempt) unanswered(s grpcStatus) Outcome {
 		}
 	case codeDeadlineExceeded:
 		return Outcome{Reason: Timeout, Output: fmt.Sprintf("timeout: health rpc did not complete within %v", a.timeout)}
+	default:
+		return Outcome{Reason: GRPCStatus, Output: clip("error: health rpc probe failed: " + s.String())}
 	}
-	return Outcome{Reason: GRPCStatus, Output: clip("error: health rpc probe failed: " + s.String())}
 }
 
 // serving is the outcome of a call that was answered.

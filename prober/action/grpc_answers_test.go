@@ -208,7 +208,7 @@ func headerAnswers() map[string]answer {
 		set["HTTP status "+code] = trailersOnly(":status", code, ct, "text/plain")
 		set["bare HTTP status "+code] = trailersOnly(":status", code)
 	}
-	for _, code := range strings.Fields("1 2 3 5 6 7 8 9 10 11 13 14 15 16 17") {
+	for code := range strings.FieldsSeq("1 2 3 5 6 7 8 9 10 11 13 14 15 16 17") {
 		set["grpc-status "+code] = trailersOnly(":status", "200", ct, "application/grpc", "grpc-status", code, "grpc-message", "m")
 	}
 	return set

@@ -14,12 +14,12 @@
 package action
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"math"
-	"net"
 	"time"
 
 	"golang.org/x/net/http2"
@@ -31,7 +31,6 @@ import (
 type grpcCall struct {
 	*grpcAttempt
 	conn   io.ReadWriter
-	socket net.Conn
 	in     *http2.Framer
 	seen   *sight // what has been read already
 	replay int    // how much of it has been read again
@@ -47,20 +46,20 @@ type grpcCall struct {
 	resized    bool  // the server has changed the size of its table of headers
 	headerList int64
 
-	draining  bool
-	lastAway  uint32
-	awayText  string
-	unacked   uint32 // data that the server has not been credited yet
-	stream    *grpcStream
+	draining bool
+	lastAway uint32
+	awayText string
+	unacked  uint32 // data that the server has not been credited yet
+	stream   *grpcStream
 }
 
 // newCall returns a call over conn, of which s has seen the beginning.
-func newCall(a *grpcAttempt, conn io.ReadWriter, socket net.Conn, s *sight, ahead bool) *grpcCall {
+func newCall(a *grpcAttempt, conn io.ReadWriter, s *sight, ahead bool) *grpcCall {
 	c := &grpcCall{
-		grpcAttempt: a, conn: conn, socket: socket, seen: s, skip: s.sent, ahead: ahead,
+		grpcAttempt: a, conn: conn, seen: s, skip: s.sent, ahead: ahead,
 		streams: 100, window: peerWindow, quota: peerWindow, headerList: math.MaxInt64,
 	}
-	c.in = http2.NewFramer(nil, c)
+	c.in = http2.NewFramer(nil, bufio.NewReaderSize(c, sightSize))
 	c.in.SetMaxReadFrameSize(peerFrame)
 	c.in.SetReuseFrames()
 	c.in.MaxHeaderListSize = maxGRPCHeader
@@ -70,7 +69,7 @@ func newCall(a *grpcAttempt, conn io.ReadWriter, socket net.Conn, s *sight, ahea
 }
 
 // Read reads what has been seen, and then on. Before it waits for the server, the
-// server gets what is due to it. It is used by the framer alone.
+// server gets what is due to it. It is used by the framer's buffer alone.
 func (c *grpcCall) Read(p []byte) (int, error) {
 	if c.replay < c.seen.n {
 		n := copy(p, c.seen.buf[c.replay:c.seen.n])
@@ -120,7 +119,7 @@ func (c *grpcCall) run() ending {
 		c.careful.Store(!c.question.ahead)
 	}
 	c.ready = true
-	_ = c.socket.SetDeadline(c.deadline)
+	c.settle()
 
 	for id := uint32(1); ; id += 2 {
 		if end, ok := c.ask(id); ok {
@@ -269,6 +268,7 @@ func (c *grpcCall) apply(frame *http2.SettingsFrame) {
 				c.stream.window += int64(s.Val) - c.window
 			}
 			c.window = int64(s.Val)
+		default:
 		}
 		return nil
 	})

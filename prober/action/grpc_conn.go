@@ -19,7 +19,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"sync"
 	"time"
 )
 
@@ -47,38 +46,41 @@ var errNoALPN = errors.New("credentials: cannot check peer: missing selected ALP
 // connection makes one connection and asks over it. It takes until the deadline of the
 // attempt at most; up to the point where it is ready, no longer than a try to connect
 // may take whose failure would be followed by pause.
-func (a *grpcAttempt) connection(ctx context.Context, pause time.Duration) ending {
+func (a *grpcAttempt) connection(pause time.Duration) ending {
 	ready := time.Now().Add(max(minConnect, pause))
 	if a.deadline.Before(ready) {
 		ready = a.deadline
 	}
-	socket, err := a.dial(ctx, ready)
+	socket, err := a.dial(ready)
 	if err != nil {
 		a.hear(err)
 		return ending{err: fmt.Errorf("transport: Error while dialing: %w", err)}
 	}
-	defer a.hangUp(socket)
+	return a.talk(socket, ready)
+}
+
+// talk asks over a connection, which has to be ready at a point in time, and closes it.
+func (a *grpcAttempt) talk(socket net.Conn, ready time.Time) ending {
+	a.socket = socket
+	defer a.hangUp()
 	_ = socket.SetDeadline(ready)
 
 	// A done ctx ends whatever is going on. Who ends it is waited for.
-	var cut sync.WaitGroup
-	cut.Add(1)
-	stop := context.AfterFunc(ctx, func() {
-		defer cut.Done()
-		_ = socket.SetDeadline(time.Unix(1, 0))
-	})
+	a.cutting.Add(1)
+	stop := context.AfterFunc(a.ctx, a.cut)
 	defer func() {
 		if stop() {
-			cut.Done()
+			a.cutting.Done()
 		}
-		cut.Wait()
+		a.cutting.Wait()
 	}()
 
 	a.wire = heardConn{Conn: socket, attempt: a}
 	var conn net.Conn = &a.wire
 	if a.tls != nil {
 		secure := tls.Client(conn, a.tls)
-		err := secure.Handshake()
+		// The socket keeps the deadline.
+		err := secure.HandshakeContext(context.Background())
 		if err == nil && secure.ConnectionState().NegotiatedProtocol == "" {
 			err = errNoALPN
 		}
@@ -95,44 +97,71 @@ func (a *grpcAttempt) connection(ctx context.Context, pause time.Duration) endin
 	}
 	ahead := len(opening) > a.preface
 	// Where it is not possible to write, there is something to be read about it.
-	_, err = conn.Write(opening)
+	_, err := conn.Write(opening)
 
 	s := sights.Get().(*sight) //nolint:forcetypeassert // of its New
 	defer s.release()
-	if ahead && err == nil && ready.Equal(a.deadline) {
+	if ahead && err == nil {
 		if status, ok := s.glance(conn); ok {
 			return ending{how: answered, outcome: serving(status)}
 		}
+		if s.state > awaitSettings && ranOut(s.err) && !a.over() {
+			s.err = nil // it was only the try that ran out, and that has come to its end
+		}
 	}
-	return newCall(a, conn, socket, s, ahead).run()
+	return newCall(a, conn, s, ahead).run()
 }
 
 // dial connects.
-func (a *grpcAttempt) dial(ctx context.Context, until time.Time) (net.Conn, error) {
-	if a.literal.IsValid() && ctx.Done() != nil {
+func (a *grpcAttempt) dial(until time.Time) (net.Conn, error) {
+	if a.literal.IsValid() && a.ctx.Done() != nil {
 		// The socket keeps the deadline: that takes no timer.
-		return a.dialer.DialTCP(limited{ctx, until}, "tcp", noAddr, a.literal)
+		tcp, err := a.dialer.DialTCP(limited{a.ctx, until}, "tcp", noAddr, a.literal)
+		if err != nil {
+			return nil, err
+		}
+		// A probe without linger is better than none: the error is dropped.
+		_ = tcp.SetLinger(lingerSeconds)
+		return tcp, nil
 	}
-	ctx, cancel := context.WithDeadline(ctx, until)
+	ctx, cancel := context.WithDeadline(a.ctx, until)
 	defer cancel()
-	return a.dialer.DialContext(ctx, "tcp", a.address)
+	conn, err := a.dialer.DialContext(ctx, "tcp", a.address)
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(lingerSeconds)
+	}
+	return conn, err
+}
+
+// cut ends what is going on over the connection.
+func (a *grpcAttempt) cut() {
+	defer a.cutting.Done()
+	_ = a.socket.SetDeadline(time.Unix(1, 0))
+}
+
+// settle lets the connection be used until the attempt ends, unless it has been cut.
+func (a *grpcAttempt) settle() {
+	_ = a.socket.SetDeadline(a.deadline)
+	if a.ctx.Err() != nil {
+		_ = a.socket.SetDeadline(time.Unix(1, 0))
+	}
 }
 
 // hear takes note of what went wrong on the way to a connection. That the attempt is
 // over says nothing of the target, but that it does not answer.
 func (a *grpcAttempt) hear(err error) {
-	if !a.ready && !(ranOut(err) && a.over()) {
+	if !a.ready && (!ranOut(err) || !a.over()) {
 		a.heard = err
 	}
 }
 
-// hangUp closes a connection. After the deadline nobody waits for the peer, although
+// hangUp closes the connection. After the deadline nobody waits for the peer, although
 // the socket lingers.
-func (a *grpcAttempt) hangUp(socket net.Conn) {
-	if tcp, ok := socket.(*net.TCPConn); ok && a.over() {
+func (a *grpcAttempt) hangUp() {
+	if tcp, ok := a.socket.(*net.TCPConn); ok && a.over() {
 		_ = tcp.SetLinger(0)
 	}
-	_ = socket.Close()
+	_ = a.socket.Close()
 }
 
 // goodbye ends TLS in good manners, as long as there is time.

@@ -166,8 +166,9 @@ func (s *sight) frame(frame []byte) bool {
 		}
 		s.state = awaitTrailers
 		return parseServing(payload[messageHeader:], &s.status)
+	default:
+		return false
 	}
-	return false
 }
 
 // settings looks at what the server takes. The request has been sent, as far as all
@@ -191,6 +192,7 @@ func (s *sight) settings(payload []byte) bool {
 			if value < sightHeaders {
 				return false
 			}
+		default:
 		}
 	}
 	s.state = awaitHeaders

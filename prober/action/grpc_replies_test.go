@@ -280,7 +280,7 @@ func frameAnswers() map[string]answer {
 			well(p, p.request())
 		}},
 	}
-	for code := http2.ErrCode(0); code < 16; code++ {
+	for code := range http2.ErrCode(16) {
 		if code != http2.ErrCodeRefusedStream {
 			set[fmt.Sprintf("reset %v", code)] = answer{serve: func(p *peer) { p.WriteRSTStream(p.begin(), code) }}
 		}

@@ -85,11 +85,12 @@ func codeOfHTTP2(e http2.ErrCode) grpcCode {
 		return codeCanceled
 	case http2.ErrCodeInadequateSecurity:
 		return codePermissionDenied
+	default:
+		if e <= http2.ErrCodeHTTP11Required {
+			return codeInternal
+		}
+		return codeUnknown
 	}
-	if e <= http2.ErrCodeHTTP11Required {
-		return codeInternal
-	}
-	return codeUnknown
 }
 
 // codeOfHTTP is the code that an HTTP status stands for, of a server that does not

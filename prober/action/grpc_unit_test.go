@@ -1,0 +1,117 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package action
+
+import (
+	"crypto/tls"
+	"fmt"
+	"math"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+)
+
+// A server is told the version that the module graph has for the tests.
+func TestGRPCVersion(t *testing.T) {
+	if grpcVersion != grpc.Version {
+		t.Errorf("%s, but the reference is %s", grpcVersion, grpc.Version)
+	}
+}
+
+// What stands in the place of the authority is as in a URL.
+func TestGRPCAuthority(t *testing.T) {
+	for address, want := range map[string]string{
+		"127.0.0.1:80":       "127.0.0.1:80",
+		"[::1]:80":           "[::1]:80",
+		"[fe80::1%eth0]:80":  "[fe80::1%25eth0]:80",
+		":80":                "localhost:80",
+		"a b/ü:1":            "a%20b%2F%C3%BC:1",
+		"app.example.com:99": "app.example.com:99",
+	} {
+		if got := authorityOf(address); got != want {
+			t.Errorf("%s: got %s, want %s", address, got, want)
+		}
+	}
+}
+
+// The time that is left has eight digits at most, and is never less than there is.
+func TestGRPCTimeoutField(t *testing.T) {
+	for left, want := range map[time.Duration]string{
+		-1:                    "0n",
+		1:                     "1n",
+		99_999_999:            "99999999n",
+		100_000_000:           "100000u",
+		100_000_001:           "100001u",
+		time.Second:           "1000000u",
+		100 * time.Second:     "100000m",
+		100_000 * time.Second: "100000S",
+		30000 * time.Hour:     "1800000M",
+		math.MaxInt64:         "2562048H",
+		3*time.Minute + 1:     "180001m",
+		100_999_999_999:       "101000m",
+	} {
+		if got := timeoutField(left).Value; got != want {
+			t.Errorf("%v: got %s, want %s", left, got, want)
+		}
+	}
+}
+
+// After a failed try the next one waits: 1 s, then 1.6 times as long each time, give
+// or take a fifth, and never more than 2 minutes and a fifth.
+func TestGRPCPauses(t *testing.T) {
+	if got := pauseAfter(0); got != time.Second {
+		t.Errorf("after the first: %v", got)
+	}
+	for failures := 1; failures < 100; failures++ {
+		want := min(math.Pow(1.6, float64(failures)), 120)
+		if got := pauseAfter(failures).Seconds(); got < want*0.799 || got > want*1.201 {
+			t.Errorf("after %d: %v s, want about %v", failures+1, got, want)
+		}
+	}
+}
+
+// Over TLS, too, a server sees the same as of grpc-go.
+func TestGRPCHello(t *testing.T) {
+	certificate := webServer(t, nil, protocols((*http.Protocols).SetHTTP1), true).TLS.Certificates[0]
+	hellos := make(chan string, 10)
+	address := raw(t, func(conn net.Conn) {
+		_ = tls.Server(conn, &tls.Config{
+			Certificates: []tls.Certificate{certificate},
+			GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
+				hellos <- fmt.Sprint(h.CipherSuites, h.ServerName, h.SupportedCurves, h.SignatureSchemes, h.SupportedProtos, h.SupportedVersions, h.Extensions)
+				return nil, nil
+			},
+			NextProtos: []string{"h2"},
+		}).Handshake() // and hangs up
+	})
+	_, port := split(address)
+	for _, host := range []string{"127.0.0.1", "localhost"} {
+		probe := grpcOf(port, 2*time.Second, "", "TLS")
+		attempt(t, newGRPCUsual(targetOf(host), probe))
+		usual := <-hellos
+		for len(hellos) > 0 {
+			<-hellos // of tries that followed
+		}
+		attempt(t, newGRPC(targetOf(host), probe))
+		if got := <-hellos; got != usual {
+			t.Errorf("%s: the usual way:\n%s\nthis one:\n%s", host, usual, got)
+		}
+		for len(hellos) > 0 {
+			<-hellos
+		}
+	}
+}
