@@ -15,8 +15,10 @@ package action
 
 import (
 	"bytes"
+	"crypto/tls"
 	"io"
 	"net"
+	"net/http"
 	"regexp"
 	"strings"
 	"sync"
@@ -47,6 +49,19 @@ func script(serve func(p *peer)) func(net.Conn) {
 		p.hpack = hpack.NewEncoder(&p.block)
 		serve(p)
 		mute(conn)
+	}
+}
+
+// encrypted returns what makes a raw server one of HTTP/2 over TLS.
+func encrypted(t *testing.T) func(serve func(net.Conn)) func(net.Conn) {
+	t.Helper()
+	certificates := webServer(t, nil, protocols((*http.Protocols).SetHTTP1), true).TLS.Certificates
+	return func(serve func(net.Conn)) func(net.Conn) {
+		return func(conn net.Conn) {
+			secure := tls.Server(conn, &tls.Config{Certificates: certificates, NextProtos: []string{"h2"}})
+			serve(secure)
+			secure.Close()
+		}
 	}
 }
 
@@ -135,15 +150,18 @@ func alike(t *testing.T, name string, serve func(net.Conn), timeout time.Duratio
 
 // Whatever a server answers, result, reason and text are those of grpc-go.
 func TestGRPCAlike(t *testing.T) {
+	overTLS := encrypted(t)
 	for name, c := range answers() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			timeout := 10 * time.Second
-			if c.late {
-				timeout = 400 * time.Millisecond
-			}
-			alike(t, name, script(c.serve), timeout, c.service, "")
-		})
+		for mode, serve := range map[string]func(net.Conn){"Plaintext": script(c.serve), "TLS": overTLS(script(c.serve))} {
+			t.Run(name+", "+mode, func(t *testing.T) {
+				t.Parallel()
+				timeout := 10 * time.Second
+				if c.late {
+					timeout = 400 * time.Millisecond
+				}
+				alike(t, name, serve, timeout, c.service, mode)
+			})
+		}
 	}
 }
 

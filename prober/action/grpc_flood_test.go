@@ -89,9 +89,10 @@ func floods() map[string]func(net.Conn) {
 // A server that goes on and on is not well, takes no more time than there is, and no
 // more memory than 4 MiB.
 func TestGRPCFloods(t *testing.T) {
-	const timeout = 300 * time.Millisecond
-	for name, serve := range floods() {
-		for _, mode := range []string{"", "TLS"} {
+	const timeout = 150 * time.Millisecond
+	overTLS := encrypted(t)
+	for name, flood := range floods() {
+		for mode, serve := range map[string]func(net.Conn){"Plaintext": flood, "TLS": overTLS(flood)} {
 			f := grpcProbe(raw(t, serve), timeout, "", mode)
 			done := make(chan Outcome, 1)
 			began := time.Now()

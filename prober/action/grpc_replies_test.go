@@ -15,6 +15,7 @@ package action
 
 import (
 	"bytes"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"strings"
@@ -166,7 +167,14 @@ func frameAnswers() map[string]answer {
 			well(p, p.request())
 		}}
 	}
-	resets := func(p *peer) { p.conn.(*net.TCPConn).SetLinger(0); p.conn.Close() }
+	resets := func(p *peer) {
+		conn := p.conn
+		if secure, ok := conn.(*tls.Conn); ok {
+			conn = secure.NetConn()
+		}
+		conn.(*net.TCPConn).SetLinger(0)
+		conn.Close()
+	}
 	set := map[string]answer{
 		"refused once":  refused(1),
 		"refused twice": refused(2),
