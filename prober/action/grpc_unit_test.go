@@ -14,11 +14,13 @@
 package action
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"math"
 	"net"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 
@@ -100,18 +102,18 @@ func TestGRPCHello(t *testing.T) {
 	})
 	_, port := split(address)
 	for _, host := range []string{"127.0.0.1", "localhost"} {
-		probe := grpcOf(port, 2*time.Second, "", "TLS")
-		attempt(t, newGRPCUsual(targetOf(host), probe))
-		usual := <-hellos
-		for len(hellos) > 0 {
-			<-hellos // of tries that followed
+		probe := grpcOf(port, 10*time.Second, "", "TLS")
+		var seen []string
+		for _, f := range []Func{newGRPCUsual(targetOf(host), probe), newGRPC(targetOf(host), probe)} {
+			ctx, cancel := context.WithCancel(t.Context())
+			var ended sync.WaitGroup
+			ended.Go(func() { _, _ = f(ctx) })
+			seen = append(seen, <-hellos)
+			cancel()
+			ended.Wait()
 		}
-		attempt(t, newGRPC(targetOf(host), probe))
-		if got := <-hellos; got != usual {
-			t.Errorf("%s: the usual way:\n%s\nthis one:\n%s", host, usual, got)
-		}
-		for len(hellos) > 0 {
-			<-hellos
+		if seen[0] != seen[1] {
+			t.Errorf("%s: the usual way:\n%s\nthis one:\n%s", host, seen[0], seen[1])
 		}
 	}
 }
