@@ -14,7 +14,7 @@ LDFLAGS  := -s -w \
 	-X github.com/prometheus/common/version.Revision=$(REVISION) \
 	-X github.com/prometheus/common/version.Branch=$(BRANCH)
 
-.PHONY: all build test lint cross check fuzz bench e2e-docker e2e-apiserver clean
+.PHONY: all build test lint cross check fuzz bench bench-parts e2e-docker e2e-apiserver clean
 
 all: check build
 
@@ -45,7 +45,10 @@ fuzz: ## Each fuzz target for FUZZTIME.
 		done; \
 	done
 
-bench:
+bench: build ## What the agent costs, beside the usual way and the floor. Linux. BENCHFLAGS=-quick for a look.
+	$(GO) run ./bench $(BENCHFLAGS)
+
+bench-parts: ## Gate, actions, collector, each by itself.
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
 e2e-docker: ## The docker source against a real Docker Engine. Needs root.

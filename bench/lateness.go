@@ -1,0 +1,99 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"runtime/pprof"
+
+	"github.com/prober-exporter/prober_exporter/prober"
+)
+
+// lateness returns how late the agent's turns were, since it began.
+func (s *subject) lateness() prober.Histogram {
+	if s.manager == nil {
+		return prober.Histogram{}
+	}
+	return s.manager.Status(prober.Brief).Lateness
+}
+
+// since returns what was observed between two copies of a histogram.
+func since(now, before prober.Histogram) prober.Histogram {
+	counts := map[int32]uint64{}
+	for _, b := range before.Native {
+		counts[atSchema(b.Index, before.Schema, now.Schema)] += b.Count
+	}
+	now.Count -= before.Count
+	now.Zero -= before.Zero
+	for i := range now.Native {
+		now.Native[i].Count -= counts[now.Native[i].Index]
+	}
+	return now
+}
+
+// atSchema returns the index of the bucket of a coarser schema that holds a bucket.
+func atSchema(index, from, to int32) int32 {
+	for ; from > to; from-- {
+		index = (index + 1) >> 1
+	}
+	return index
+}
+
+// quantile returns the upper bound, in seconds, of the bucket with the q-quantile.
+func quantile(h prober.Histogram, q float64) float64 {
+	rank := uint64(math.Ceil(q * float64(h.Count)))
+	sum := h.Zero
+	if sum >= rank {
+		return 0
+	}
+	for _, b := range h.Native {
+		if sum += b.Count; sum >= rank {
+			return math.Exp2(float64(b.Index) / math.Exp2(float64(h.Schema)))
+		}
+	}
+	return math.NaN()
+}
+
+// profile writes a CPU profile until the function that it returns is called.
+func profile(path string) (end func(), err error) {
+	if path == "" {
+		return func() {}, nil
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, fmt.Errorf("create a profile: %w", err)
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		_ = f.Close() // a profile that is cut shows when it is read
+	}, nil
+}
+
+// heapProfile writes what is on the heap.
+func heapProfile(path string) error {
+	settled()
+	f, err := os.Create(path)
+	if err != nil {
+		return fmt.Errorf("create a profile: %w", err)
+	}
+	return errors.Join(pprof.Lookup("heap").WriteTo(f, 0), f.Close())
+}

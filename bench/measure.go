@@ -1,0 +1,260 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/prober-exporter/prober_exporter/prober"
+)
+
+// command is what exec probes run.
+const command = "/bin/true"
+
+// The sides of a comparison.
+const (
+	sideUsual = "usual"
+	sideOurs  = "ours"
+	sideFloor = "floor"
+)
+
+// What a fresh process can be asked to measure.
+const (
+	measureCost     = "cost"
+	measureIdle     = "idle"
+	measureLateness = "lateness"
+)
+
+// spec is what one fresh process measures.
+type spec struct {
+	Measure string
+	Side    string
+	Action  string
+	Probes  int           // as many as there are targets, unless there are several Kinds
+	Period  time.Duration // 0: as fast as it goes
+	Kinds   []string      // of ours; nil: readiness alone
+	Source  string        // of instances, of ours; empty: the default
+	Warm    time.Duration
+	Window  time.Duration
+	At      []string // the endpoints of Action
+	Profile string   // a file to write a CPU or heap profile to
+}
+
+// address is where the i-th probe goes.
+func (s *spec) address(i int) string { return s.At[i%len(s.At)] }
+
+// figures is what a fresh process measured.
+type figures struct {
+	CPU     float64 // microseconds of it, user and system, for a probe
+	Allocs  float64 // a probe
+	Bytes   float64 // allocated for a probe; when idle: resident bytes of a probe
+	Heap    float64 // when idle: bytes of the heap in use, of a probe
+	Rate    float64 // probes a second
+	P50     float64 // lateness in seconds
+	P99     float64 // lateness in seconds
+	MaxRSS  float64 // bytes
+	Failed  uint64  // probes
+	Because string  // why the last of them failed
+}
+
+// subject is what is measured: probes that are running.
+type subject struct {
+	manager *prober.Manager // of ours
+	counts  func() (ok, failed uint64)
+	why     func() string
+	stop    func()
+}
+
+// measure does what a fresh process is for.
+func measure(s spec) (figures, error) {
+	raiseFiles()
+	switch s.Measure {
+	case measureIdle:
+		return idle(s)
+	case measureCost, measureLateness:
+		return cost(s)
+	}
+	return figures{}, fmt.Errorf("cannot measure %q", s.Measure)
+}
+
+// raiseFiles raises the limit of open files as far as it goes.
+func raiseFiles() {
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil {
+		limit.Cur = limit.Max
+		_ = unix.Setrlimit(unix.RLIMIT_NOFILE, &limit) // what there is has to do
+	}
+}
+
+// cost measures the CPU time and the garbage of probes that are running.
+func cost(s spec) (figures, error) {
+	begin := map[string]func(spec) (*subject, error){sideUsual: usual, sideOurs: ours, sideFloor: floor}[s.Side]
+	if begin == nil {
+		return figures{}, fmt.Errorf("no side %q", s.Side)
+	}
+	on, err := begin(s)
+	if err != nil {
+		return figures{}, err
+	}
+	defer on.stop()
+	ctx := context.Background()
+	pause(ctx, s.Warm)
+	endProfile, err := profile(s.Profile)
+	if err != nil {
+		return figures{}, err
+	}
+
+	lateness := on.lateness()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	okBefore, failedBefore := on.counts()
+	cpuBefore, began := cpuTime(), time.Now()
+	pause(ctx, s.Window)
+	cpu, took := cpuTime()-cpuBefore, time.Since(began)
+	ok, failed := on.counts()
+	runtime.ReadMemStats(&after)
+	endProfile()
+
+	f := figures{MaxRSS: maxRSS(), Failed: failed - failedBefore}
+	probes := float64(ok-okBefore) + float64(f.Failed)
+	if probes == 0 {
+		return f, fmt.Errorf("no probe ended within %v", s.Window)
+	}
+	if f.Failed > 0 {
+		f.Because = on.why()
+	}
+	f.CPU = float64(cpu.Nanoseconds()) / 1e3 / probes
+	f.Allocs = float64(after.Mallocs-before.Mallocs) / probes
+	f.Bytes = float64(after.TotalAlloc-before.TotalAlloc) / probes
+	f.Rate = probes / took.Seconds()
+	if lateness.Count > 0 || on.manager != nil {
+		late := since(on.lateness(), lateness)
+		f.P50, f.P99 = quantile(late, 0.5), quantile(late, 0.99)
+	}
+	return f, nil
+}
+
+// idle measures what a probe takes of the resident memory between its turns, after
+// each has had one.
+func idle(s spec) (figures, error) {
+	m, err := apply(s, 1)
+	if err != nil {
+		return figures{}, err
+	}
+	defer m.Close()
+	ctx := context.Background()
+	pause(ctx, time.Second) // the runtime has all that the first probes make it take
+	rss, heap := settled()
+
+	period := s.Period
+	if err := reconfigure(m, configuration(s, s.Probes, period, s.Kinds)); err != nil {
+		return figures{}, err
+	}
+	if err := allRun(ctx, m, s.Warm); err != nil {
+		return figures{}, err
+	}
+	if s.Profile != "" {
+		if err := heapProfile(s.Profile); err != nil {
+			return figures{}, err
+		}
+	}
+	rssAfter, heapAfter := settled()
+	probes := float64(s.Probes * len(s.Kinds))
+	return figures{
+		Bytes: float64(rssAfter-rss) / probes, Heap: float64(heapAfter-heap) / probes, MaxRSS: maxRSS(),
+	}, nil
+}
+
+// allRun waits until each probe has run.
+func allRun(ctx context.Context, m *prober.Manager, atMost time.Duration) error {
+	for end := time.Now().Add(atMost); time.Now().Before(end); pause(ctx, 500*time.Millisecond) {
+		missing := 0
+		for _, t := range m.Status(prober.Brief).Statuses {
+			for i := range t.Probes {
+				if t.Probes[i].LastRun.IsZero() {
+					missing++
+				}
+			}
+		}
+		if missing == 0 {
+			return nil
+		}
+	}
+	return fmt.Errorf("not every probe ran within %v", atMost)
+}
+
+// settled returns the resident memory and the heap in use, of which nothing is garbage.
+func settled() (rss, heap int64) {
+	for range 3 {
+		debug.FreeOSMemory()
+	}
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return residentOf("self"), int64(stats.HeapAlloc)
+}
+
+// residentOf returns the resident memory of a process in bytes, 0 if it is unknown.
+func residentOf(pid string) int64 {
+	statm, err := os.ReadFile("/proc/" + pid + "/statm")
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(statm))
+	if len(fields) < 2 {
+		return 0
+	}
+	pages, err := strconv.ParseInt(fields[1], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return pages * int64(os.Getpagesize())
+}
+
+// cpuTime returns the CPU time that this process, without its children, has used.
+func cpuTime() time.Duration {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func maxRSS() float64 {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return float64(u.Maxrss) * 1024
+}
+
+// pause waits until ctx is done, or d has passed.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

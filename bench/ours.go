@@ -1,0 +1,130 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/prober"
+)
+
+// flatPeriod is the shortest period there is: a probe that takes longer takes its
+// next turn at once.
+const flatPeriod = time.Millisecond
+
+// ours is the whole agent but for its listeners: a configuration in YAML, the gate,
+// the real actions, counters, histograms, history, and the log at info.
+func ours(s spec) (*subject, error) {
+	m, err := apply(s, s.Probes)
+	if err != nil {
+		return nil, err
+	}
+	return &subject{
+		manager: m,
+		counts: func() (ok, failed uint64) {
+			status := m.Status(prober.Brief)
+			for _, t := range status.Statuses {
+				for i := range t.Probes {
+					ok += t.Probes[i].Successful
+					failed += t.Probes[i].Failed + t.Probes[i].Unknown
+				}
+			}
+			return ok, failed
+		},
+		why:  func() string { return whyNot(m) },
+		stop: m.Close,
+	}, nil
+}
+
+// apply starts a manager with n targets.
+func apply(s spec, n int) (*prober.Manager, error) {
+	period := s.Period
+	if period == 0 {
+		period = flatPeriod
+	}
+	kinds := s.Kinds
+	if kinds == nil {
+		kinds = []string{"readiness"}
+	}
+	m := prober.New(prober.Options{Logger: newLogger()})
+	if err := reconfigure(m, configuration(s, n, period, kinds)); err != nil {
+		m.Close()
+		return nil, err
+	}
+	return m, nil
+}
+
+func reconfigure(m *prober.Manager, text string) error {
+	cfg, _, err := config.Load("bench.yml", []byte(text), os.LookupEnv)
+	if err != nil {
+		return fmt.Errorf("load the configuration: %w", err)
+	}
+	return m.Apply(cfg)
+}
+
+// configuration writes a file of n targets that each have these kinds of probes.
+func configuration(s spec, n int, period time.Duration, kinds []string) string {
+	var b strings.Builder
+	b.WriteString("targets:\n")
+	for i := range n {
+		host, port := "127.0.0.1", ""
+		if s.Action != actionExec {
+			host, port, _ = net.SplitHostPort(s.address(i)) // it is a listener's address
+		}
+		fmt.Fprintf(&b, "- name: target-%d\n  host: %s\n  labels: {team: payments}\n", i, host)
+		if s.Source != "" {
+			fmt.Fprintf(&b, "  instance: {source: %s}\n", s.Source)
+		}
+		for _, k := range kinds {
+			fmt.Fprintf(&b, "  %sProbe:\n    periodSeconds: %v\n    timeoutSeconds: %v\n    %s\n",
+				k, period.Seconds(), attemptTimeout.Seconds(), stanza(s.Action, port))
+		}
+	}
+	return b.String()
+}
+
+func stanza(action, port string) string {
+	switch action {
+	case actionHTTP:
+		return "httpGet: {path: /, port: " + port + "}"
+	case actionHTTPS:
+		return "httpGet: {path: /, scheme: HTTPS, port: " + port + "}"
+	case actionTCP:
+		return "tcpSocket: {port: " + port + "}"
+	case actionGRPC:
+		return "grpc: {port: " + port + "}"
+	}
+	return "exec: {command: [" + command + "]}"
+}
+
+// whyNot returns what the last attempt that did not succeed said.
+func whyNot(m *prober.Manager) string {
+	status := m.Status(prober.Full)
+	for _, t := range status.Statuses {
+		for i := range t.Probes {
+			if last := t.Probes[i].LastFailures; len(last) > 0 {
+				a := last[len(last)-1]
+				return fmt.Sprintf("%s: %s: %s", t.Name, a.Reason, a.Output)
+			}
+		}
+	}
+	return ""
+}

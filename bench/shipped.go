@@ -1,0 +1,287 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// agent is the shipped binary, running.
+type agent struct {
+	cmd    *exec.Cmd
+	dir    string
+	base   string // of its URLs
+	client *http.Client
+	begun  time.Time
+}
+
+// scrapeAccept is what a Prometheus asks for by default.
+const scrapeAccept = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2"
+
+// ship starts the shipped binary with a configuration.
+func (b *bench) ship(configuration string) (_ *agent, err error) {
+	dir, err := os.MkdirTemp("", "bench")
+	if err != nil {
+		return nil, fmt.Errorf("make a directory: %w", err)
+	}
+	a := &agent{dir: dir, client: &http.Client{Transport: &http.Transport{DisableCompression: true}, Timeout: time.Minute}}
+	defer func() {
+		if err != nil {
+			a.stop()
+		}
+	}()
+	file := filepath.Join(dir, "prober.yml")
+	if err := os.WriteFile(file, []byte(configuration), 0o600); err != nil {
+		return nil, fmt.Errorf("write the configuration: %w", err)
+	}
+	address, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	a.base = "http://" + address
+	a.cmd = exec.CommandContext(b.ctx, b.binary, "--config.file", file, "--web.listen-address", address, "--web.enable-pprof")
+	a.begun = time.Now()
+	if err := a.cmd.Start(); err != nil {
+		a.cmd = nil
+		return nil, fmt.Errorf("start the shipped binary: %w", err)
+	}
+	return a, nil
+}
+
+// stop ends the agent and waits for its end.
+func (a *agent) stop() {
+	if a.cmd != nil {
+		_ = a.cmd.Process.Signal(syscall.SIGTERM)
+		_ = a.cmd.Wait() // how it ends is nothing to a measurement
+	}
+	a.client.CloseIdleConnections()
+	_ = os.RemoveAll(a.dir)
+}
+
+func freeAddress() (string, error) {
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// get asks for a path, and reads all of the answer.
+func (a *agent) get(path string, header http.Header) (body string, err error) {
+	r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, a.base+path, http.NoBody)
+	if err != nil {
+		return "", err
+	}
+	r.Header = header
+	response, err := a.client.Do(r)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = errors.New(response.Status)
+	}
+	return string(text), err
+}
+
+// untilReady waits until all targets are ready, which says that their probes have run.
+func (a *agent) untilReady(ctx context.Context, atMost time.Duration) error {
+	var err error
+	for end := time.Now().Add(atMost); time.Now().Before(end); pause(ctx, 100*time.Millisecond) {
+		if _, err = a.get("/ready", nil); err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("wait for the shipped binary: %w", err)
+}
+
+// cpu returns what the agent has used of the processors.
+func (a *agent) cpu() (time.Duration, error) {
+	stat, err := os.ReadFile("/proc/" + a.pid() + "/stat")
+	if err != nil {
+		return 0, fmt.Errorf("read what the agent used: %w", err)
+	}
+	const (
+		userTime = 11 // after the name, which may have blanks
+		tick     = 10 * time.Millisecond
+	)
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	fields := strings.Fields(rest)
+	if len(fields) < userTime+2 {
+		return 0, errors.New("read what the agent used: too few fields")
+	}
+	user, errUser := strconv.ParseInt(fields[userTime], 10, 64)
+	system, errSystem := strconv.ParseInt(fields[userTime+1], 10, 64)
+	return time.Duration(user+system) * tick, errors.Join(errUser, errSystem)
+}
+
+func (a *agent) pid() string { return strconv.Itoa(a.cmd.Process.Pid) }
+
+// targets writes a configuration of n targets of httpGet probes at the target server.
+func (b *bench) targets(n int, period time.Duration, kinds ...string) string {
+	s := spec{Action: actionHTTP, At: b.at[actionHTTP], Source: b.source}
+	return configuration(s, n, period, kinds)
+}
+
+const megabyte = 1e6
+
+func sidecar(b *bench, r row) error {
+	var resident []float64
+	for range b.few() {
+		mb, err := b.sidecarOnce()
+		if err != nil {
+			return err
+		}
+		resident = append(resident, mb)
+	}
+	b.table.add(line{title: r.title, unit: "MB", ours: resident, reach: resident, goal: r.goal, goalUnit: " MB"})
+	return nil
+}
+
+func (b *bench) sidecarOnce() (float64, error) {
+	a, err := b.ship(b.targets(3, time.Second, "startup", "readiness", "liveness"))
+	if err != nil {
+		return 0, err
+	}
+	defer a.stop()
+	if err := a.untilReady(b.ctx, 10*time.Second); err != nil {
+		return 0, err
+	}
+	for range 10 {
+		pause(b.ctx, 500*time.Millisecond)
+		if _, err := a.get("/metrics", http.Header{"Accept": {scrapeAccept}, "Accept-Encoding": {"gzip"}}); err != nil {
+			return 0, err
+		}
+	}
+	pause(b.ctx, time.Second)
+	return float64(residentOf(a.pid())) / megabyte, nil
+}
+
+func size(b *bench, r row) error {
+	info, err := os.Stat(b.binary)
+	if err != nil {
+		return fmt.Errorf("look at the shipped binary: %w", err)
+	}
+	mb := []float64{float64(info.Size()) / megabyte}
+	b.table.add(line{title: r.title, unit: "MB", ours: mb, reach: mb, goal: r.goal, goalUnit: " MB"})
+	return nil
+}
+
+// start measures from the start of the process to the first connection of a probe.
+func start(b *bench, r row) error {
+	var took []float64
+	for range b.rounds {
+		ms, err := b.startOnce()
+		if err != nil {
+			return err
+		}
+		took = append(took, ms)
+	}
+	b.table.add(line{title: r.title, unit: "ms", ours: took, reach: took, goal: r.goal, goalUnit: " ms"})
+	return nil
+}
+
+func (b *bench) startOnce() (float64, error) {
+	l, err := new(net.ListenConfig).Listen(b.ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("listen for the first probe: %w", err)
+	}
+	first := make(chan time.Time, 1)
+	var accepting sync.WaitGroup
+	accepting.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			select {
+			case first <- time.Now():
+			default: // it is not the first
+			}
+			_ = conn.Close()
+		}
+	})
+	defer accepting.Wait()
+	defer func() { _ = l.Close() }() // accepting ends
+	s := spec{Action: actionHTTP, At: []string{l.Addr().String()}, Source: b.source}
+	a, err := b.ship(configuration(s, many, 10*time.Second, []string{"readiness"}))
+	if err != nil {
+		return 0, err
+	}
+	defer a.stop()
+	limit := time.NewTimer(30 * time.Second)
+	defer limit.Stop()
+	select {
+	case at := <-first:
+		return float64(at.Sub(a.begun).Microseconds()) / 1e3, nil
+	case <-limit.C:
+		return 0, errors.New("no probe came within 30 s")
+	}
+}
+
+// ready compares the time that /ready takes at many targets with that at three, in
+// turns of the same run, on connections that are kept.
+func ready(b *bench, r row) error {
+	agents := [2]*agent{}
+	for i, n := range [2]int{3, many} {
+		a, err := b.ship(b.targets(n, time.Hour, "readiness"))
+		if err != nil {
+			return err
+		}
+		defer a.stop()
+		agents[i] = a
+	}
+	for _, a := range agents {
+		if err := a.untilReady(b.ctx, time.Minute); err != nil {
+			return err
+		}
+	}
+	pause(b.ctx, time.Second)
+	const requests = 500
+	took := [2][]float64{}
+	var ratios []float64
+	for range b.rounds {
+		for i, a := range agents {
+			each := make([]float64, requests)
+			for n := range each {
+				began := time.Now()
+				if _, err := a.get("/ready", nil); err != nil {
+					return err
+				}
+				each[n] = float64(time.Since(began).Nanoseconds()) / 1e3
+			}
+			took[i] = append(took[i], median(each))
+		}
+		last := len(took[0]) - 1
+		ratios = append(ratios, took[1][last]/took[0][last])
+	}
+	b.table.add(line{title: r.title + " (that column: at 3)", unit: "µs", usual: took[0], ours: took[1], reach: ratios, goal: r.goal, goalUnit: "×"})
+	return nil
+}
