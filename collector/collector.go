@@ -19,9 +19,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/prober-exporter/prober_exporter/prober"
-	"github.com/prober-exporter/prober_exporter/prober/gate"
 )
 
 // Prober is whom the collector asks at every scrape; a prober.Manager is one.
@@ -209,97 +209,35 @@ func New(p Prober) prometheus.Collector {
 // Describe sends nothing, which makes the collector an unchecked one.
 func (c *collector) Describe(chan<- *prometheus.Desc) {}
 
-// Collect sends the metrics of one Status.
+// Collect takes one snapshot and sends all series of it, each family's in the order
+// in which a registry wants them: it then finds them sorted.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	status := c.prober.Status(prober.Series)
-	s := scrape{ch: ch, bounds: c.bounds, cache: c.descs()}
-	s.exporter(&status)
-	for i := range status.Statuses {
-		s.target(&status.Statuses[i])
+	cache := c.descs()
+	s := newSeries(&status)
+	s.describe(&cache)
+	for m := range families {
+		f := &families[m]
+		of := f.of(s)
+		for i := range of {
+			if v, known := f.value(&of[i]); known {
+				ch <- c.metric(id(m), &of[i], v)
+			}
+		}
 	}
-	c.keep(s.cache.used)
+	c.keep(cache.used)
 }
 
-// scrape is one Collect.
-type scrape struct {
-	ch     chan<- prometheus.Metric
-	bounds []float64
-	cache  descCache
-	descs  *descs // of the target at hand
-}
-
-func (s *scrape) exporter(status *prober.Status) {
-	s.descs = s.cache.of(nil)
-	s.gauge(exporterTargets, nil, float64(status.Targets))
-	s.gauge(exporterInFlight, nil, float64(status.InFlight))
-	s.counter(exporterPanics, nil, status.Panics)
-	s.histogram(exporterLateness, nil, &status.Lateness)
-	for source, up := range status.SourceUp {
-		s.bool(exporterSourceUp, labels{}.with(labelSource, source), up)
+func (c *collector) metric(m id, s *series, v float64) prometheus.Metric {
+	desc := metric{s.descs[m], s.labels}
+	switch families[m].kind {
+	case dto.MetricType_COUNTER:
+		return &counter{desc, v}
+	case dto.MetricType_HISTOGRAM:
+		return &histogram{desc, c.bounds, s.histogram}
+	default:
+		return &gauge{desc, v}
 	}
-}
-
-func (s *scrape) target(t *prober.TargetStatus) {
-	s.descs = s.cache.of(t.Labels)
-	ls := targetLabels(t)
-	s.bool(targetRunning, ls, t.Running)
-	s.bool(targetStarted, ls, t.Started)
-	s.bool(targetReady, ls, t.Ready)
-	s.bool(targetLive, ls, t.Live)
-	s.counter(targetRestarts, ls, t.Restarts)
-	if t.StartupDuration >= 0 {
-		s.gauge(targetStartupDuration, ls, t.StartupDuration.Seconds())
-	}
-	s.gauge(targetInfo, ls.with(labelSource, t.Source).with(labelInstanceID, t.Instance.ID), 1)
-	for i := range t.Probes {
-		s.probe(&t.Probes[i], ls.with(labelProbeType, prober.ProbeType(t.Probes[i].Kind)))
-	}
-}
-
-func (s *scrape) probe(p *prober.ProbeStatus, ls labels) {
-	s.outcome(ls.with(labelResult, prober.Successful.String()), p.Successful, &p.Durations.Successful)
-	s.outcome(ls.with(labelResult, prober.Failed.String()), p.Failed, &p.Durations.Failed)
-	s.outcome(ls.with(labelResult, prober.UnknownOutcome.String()), p.Unknown, &p.Durations.Unknown)
-	for _, f := range p.Failures {
-		s.counter(probeFailures, ls.with(labelReason, string(f.Reason)), f.Count)
-	}
-	s.bool(probeSuccess, ls, p.Result == gate.Success)
-	s.gauge(probeConsecutiveFailures, ls, float64(p.ConsecutiveFailures))
-	s.bool(probeHeld, ls, p.Held)
-	s.bool(probeGated, ls, p.Gated)
-	s.counter(probeTransitions, ls, p.Transitions)
-	if !p.LastRun.IsZero() {
-		s.gauge(probeLastRun, ls, seconds(p.LastRun))
-	}
-	s.gauge(probeTimeout, ls, p.Timeout.Seconds())
-	s.gauge(probePeriod, ls, p.Period.Seconds())
-}
-
-func (s *scrape) outcome(ls labels, count uint64, h *prober.Histogram) {
-	s.counter(probeTotal, ls, count)
-	if h.Count > 0 {
-		s.histogram(probeDuration, ls, h)
-	}
-}
-
-func (s *scrape) bool(m id, ls labels, v bool) {
-	if v {
-		s.gauge(m, ls, 1)
-	} else {
-		s.gauge(m, ls, 0)
-	}
-}
-
-func (s *scrape) gauge(m id, ls labels, v float64) {
-	s.ch <- &gauge{metric{s.descs[m], ls}, v}
-}
-
-func (s *scrape) counter(m id, ls labels, n uint64) {
-	s.ch <- &counter{metric{s.descs[m], ls}, float64(n)}
-}
-
-func (s *scrape) histogram(m id, ls labels, h *prober.Histogram) {
-	s.ch <- &histogram{metric{s.descs[m], ls}, s.bounds, h}
 }
 
 // seconds returns the time since the epoch.

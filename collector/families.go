@@ -1,0 +1,192 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package collector
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/prober-exporter/prober_exporter/prober"
+	"github.com/prober-exporter/prober_exporter/prober/gate"
+)
+
+// series is one set of labels, and what its values are taken from. Several families
+// share it.
+type series struct {
+	labels labels
+	descs  *descs // nil unless there is a registry to please
+	text   string // the labels as text, with neither brace; empty unless it is asked for
+
+	status    *prober.Status
+	target    *prober.TargetStatus
+	probe     *prober.ProbeStatus
+	count     uint64
+	histogram *prober.Histogram
+	up        bool
+}
+
+// allSeries is one snapshot as series, in the order of their labels.
+type allSeries struct {
+	exporter, sources        []series
+	targets, infos           []series
+	probes, outcomes, reason []series
+}
+
+// family says what a metric's series are and what they are worth.
+type family struct {
+	kind  dto.MetricType
+	of    func(*allSeries) []series
+	value func(*series) (v float64, known bool) // of a histogram: whether it is known
+}
+
+func ofExporter(a *allSeries) []series { return a.exporter }
+func ofSources(a *allSeries) []series  { return a.sources }
+func ofTargets(a *allSeries) []series  { return a.targets }
+func ofInfos(a *allSeries) []series    { return a.infos }
+func ofProbes(a *allSeries) []series   { return a.probes }
+func ofOutcomes(a *allSeries) []series { return a.outcomes }
+func ofReasons(a *allSeries) []series  { return a.reason }
+
+const (
+	isGauge     = dto.MetricType_GAUGE
+	isCounter   = dto.MetricType_COUNTER
+	isHistogram = dto.MetricType_HISTOGRAM
+)
+
+// families has a row for each of table: the same metric.
+var families = [numMetrics]family{
+	probeTotal:    {isCounter, ofOutcomes, func(s *series) (float64, bool) { return float64(s.count), true }},
+	probeDuration: {isHistogram, ofOutcomes, func(s *series) (float64, bool) { return 0, s.histogram.Count > 0 }},
+	probeFailures: {isCounter, ofReasons, func(s *series) (float64, bool) { return float64(s.count), true }},
+	probeSuccess:  {isGauge, ofProbes, func(s *series) (float64, bool) { return number(s.probe.Result == gate.Success) }},
+	probeConsecutiveFailures: {isGauge, ofProbes, func(s *series) (float64, bool) {
+		return float64(s.probe.ConsecutiveFailures), true
+	}},
+	probeHeld:        {isGauge, ofProbes, func(s *series) (float64, bool) { return number(s.probe.Held) }},
+	probeGated:       {isGauge, ofProbes, func(s *series) (float64, bool) { return number(s.probe.Gated) }},
+	probeTransitions: {isCounter, ofProbes, func(s *series) (float64, bool) { return float64(s.probe.Transitions), true }},
+	probeLastRun: {isGauge, ofProbes, func(s *series) (float64, bool) {
+		return seconds(s.probe.LastRun), !s.probe.LastRun.IsZero()
+	}},
+	probeTimeout:   {isGauge, ofProbes, func(s *series) (float64, bool) { return s.probe.Timeout.Seconds(), true }},
+	probePeriod:    {isGauge, ofProbes, func(s *series) (float64, bool) { return s.probe.Period.Seconds(), true }},
+	targetRunning:  {isGauge, ofTargets, func(s *series) (float64, bool) { return number(s.target.Running) }},
+	targetStarted:  {isGauge, ofTargets, func(s *series) (float64, bool) { return number(s.target.Started) }},
+	targetReady:    {isGauge, ofTargets, func(s *series) (float64, bool) { return number(s.target.Ready) }},
+	targetLive:     {isGauge, ofTargets, func(s *series) (float64, bool) { return number(s.target.Live) }},
+	targetRestarts: {isCounter, ofTargets, func(s *series) (float64, bool) { return float64(s.target.Restarts), true }},
+	targetStartupDuration: {isGauge, ofTargets, func(s *series) (float64, bool) {
+		return s.target.StartupDuration.Seconds(), s.target.StartupDuration >= 0
+	}},
+	targetInfo:       {isGauge, ofInfos, func(*series) (float64, bool) { return 1, true }},
+	exporterTargets:  {isGauge, ofExporter, func(s *series) (float64, bool) { return float64(s.status.Targets), true }},
+	exporterInFlight: {isGauge, ofExporter, func(s *series) (float64, bool) { return float64(s.status.InFlight), true }},
+	exporterSourceUp: {isGauge, ofSources, func(s *series) (float64, bool) { return number(s.up) }},
+	exporterLateness: {isHistogram, ofExporter, func(*series) (float64, bool) { return 0, true }},
+	exporterPanics:   {isCounter, ofExporter, func(s *series) (float64, bool) { return float64(s.status.Panics), true }},
+}
+
+// number is a truth as a value, which is always known.
+func number(is bool) (v float64, known bool) {
+	if is {
+		v = 1
+	}
+	return v, true
+}
+
+// newSeries makes the series of a snapshot, which they go on reading.
+func newSeries(status *prober.Status) *allSeries {
+	a := &allSeries{exporter: []series{{status: status, histogram: &status.Lateness}}}
+	for source, up := range status.SourceUp {
+		a.sources = append(a.sources, series{labels: labels{}.with(labelSource, source), up: up})
+	}
+	probes := 0
+	for i := range status.Statuses {
+		probes += len(status.Statuses[i].Probes)
+	}
+	a.targets = make([]series, 0, len(status.Statuses))
+	a.infos = make([]series, 0, len(status.Statuses))
+	a.probes = make([]series, 0, probes)
+	a.outcomes = make([]series, 0, probes*int(prober.UnknownOutcome+1))
+	for i := range status.Statuses {
+		t := &status.Statuses[i]
+		ls := targetLabels(t)
+		a.targets = append(a.targets, series{labels: ls, target: t})
+		a.infos = append(a.infos, series{labels: ls.with(labelSource, t.Source).with(labelInstanceID, t.Instance.ID), target: t})
+		for j := range t.Probes {
+			a.addProbe(t, &t.Probes[j], ls.with(labelProbeType, prober.ProbeType(t.Probes[j].Kind)))
+		}
+	}
+	for _, of := range a.lists() {
+		slices.SortFunc(of, func(x, y series) int { return compareLabels(x.labels, y.labels) })
+	}
+	return a
+}
+
+func (a *allSeries) addProbe(t *prober.TargetStatus, p *prober.ProbeStatus, ls labels) {
+	a.probes = append(a.probes, series{labels: ls, target: t, probe: p})
+	for outcome := prober.Successful; outcome <= prober.UnknownOutcome; outcome++ {
+		s := series{labels: ls.with(labelResult, outcome.String()), target: t, probe: p}
+		switch outcome {
+		case prober.Successful:
+			s.count, s.histogram = p.Successful, &p.Durations.Successful
+		case prober.Failed:
+			s.count, s.histogram = p.Failed, &p.Durations.Failed
+		case prober.UnknownOutcome:
+			s.count, s.histogram = p.Unknown, &p.Durations.Unknown
+		}
+		a.outcomes = append(a.outcomes, s)
+	}
+	for _, f := range p.Failures {
+		a.reason = append(a.reason, series{labels: ls.with(labelReason, string(f.Reason)), target: t, probe: p, count: f.Count})
+	}
+}
+
+// lists returns each list of series once.
+func (a *allSeries) lists() [7][]series {
+	return [7][]series{a.exporter, a.sources, a.targets, a.infos, a.probes, a.outcomes, a.reason}
+}
+
+// describe gives each series its descriptors.
+func (a *allSeries) describe(cache *descCache) {
+	for _, of := range a.lists() {
+		for i := range of {
+			if t := of[i].target; t != nil {
+				of[i].descs = cache.of(t.Labels)
+			} else {
+				of[i].descs = cache.of(nil)
+			}
+		}
+	}
+}
+
+// compareLabels is the order of a registry: the number of labels, then their values,
+// in the order of their names.
+func compareLabels(a, b labels) int {
+	if n := cmp.Compare(len(a), len(b)); n != 0 {
+		return n
+	}
+	for i := range a {
+		if a[i] == b[i] {
+			continue
+		}
+		if n := strings.Compare(a[i].GetValue(), b[i].GetValue()); n != 0 {
+			return n
+		}
+	}
+	return 0
+}

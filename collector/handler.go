@@ -1,0 +1,220 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package collector
+
+import (
+	"compress/gzip"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/common/expfmt"
+
+	"github.com/prober-exporter/prober_exporter/prober"
+)
+
+// shareFor is how old a snapshot may be that scrapes at the same time share.
+const shareFor = time.Second
+
+// HandlerOptions says how to answer scrapes.
+type HandlerOptions struct {
+	Prober Prober
+	// Others are the families beside those of Prober.
+	Others prometheus.Gatherer
+	// Fallback answers what is asked for in another format than text: all families, by
+	// way of a registry.
+	Fallback http.Handler
+	// MaxRequestsInFlight bounds parallel scrapes, in text or not.
+	MaxRequestsInFlight int
+	// ErrorLog is told of what goes wrong; never nil.
+	ErrorLog promhttp.Logger
+	// Registry has the counter of what goes wrong, the same as promhttp's; nil: nowhere.
+	Registry prometheus.Registerer
+}
+
+// NewHandler returns a handler for scrapes. Text it writes itself, from the snapshot
+// to the line: a registry and expfmt take several times as long for a large number of
+// targets, in which probes have to wait.
+func NewHandler(o HandlerOptions) http.Handler {
+	h := &handler{HandlerOptions: o, slots: make(chan struct{}, o.MaxRequestsInFlight)}
+	h.errors = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "promhttp_metric_handler_errors_total",
+		Help: "Total number of internal errors encountered by the promhttp metric handler.",
+	}, []string{"cause"})
+	if o.Registry == nil {
+		return h
+	}
+	var already prometheus.AlreadyRegisteredError
+	if err := o.Registry.Register(h.errors); errors.As(err, &already) {
+		if theirs, ok := already.ExistingCollector.(*prometheus.CounterVec); ok {
+			h.errors = theirs // that of the fallback
+		}
+	}
+	return h
+}
+
+type handler struct {
+	HandlerOptions
+	slots  chan struct{}
+	errors *prometheus.CounterVec
+
+	mu     sync.Mutex
+	latest *shared // in use by a scrape; nil: none is
+}
+
+// shared is a snapshot that scrapes at the same time share.
+type shared struct {
+	make  func() *allSeries // once
+	taken time.Time
+	users int
+}
+
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	select {
+	case h.slots <- struct{}{}:
+		defer func() { <-h.slots }()
+	default:
+		http.Error(w, "Limit of concurrent requests reached ("+strconv.Itoa(cap(h.slots))+"), try again later.",
+			http.StatusServiceUnavailable)
+		return
+	}
+	format := expfmt.NegotiateAccept(r.Header, expfmt.DefaultOpenMetricsAcceptedFormats()...)
+	open := format.FormatType() == expfmt.TypeOpenMetrics
+	switch {
+	case !open && format.FormatType() != expfmt.TypeTextPlain,
+		open && strings.Contains(string(format), "version="+expfmt.OpenMetricsVersion_2_0_0),
+		r.URL.Query().Has("name[]"): // what is asked for by name
+		h.Fallback.ServeHTTP(w, r)
+		return
+	}
+	if err := h.write(w, r, format, open); err != nil {
+		h.ErrorLog.Println("error encoding and sending metrics:", err)
+		h.errors.WithLabelValues("encoding").Inc()
+	}
+}
+
+// write answers in text.
+func (h *handler) write(w http.ResponseWriter, r *http.Request, format expfmt.Format, open bool) (err error) {
+	others, err := h.Others.Gather()
+	if err != nil {
+		h.ErrorLog.Println("error gathering metrics:", err) // there may be some all the same
+		h.errors.WithLabelValues("gathering").Inc()
+	}
+	w.Header().Add("Vary", "Accept")
+	w.Header().Add("Vary", "Accept-Encoding")
+	w.Header().Set("Content-Type", string(format))
+	var out io.Writer = w
+	if wantsGzip(r.Header) {
+		w.Header().Set("Content-Encoding", "gzip")
+		zipped, err := gzip.NewWriterLevel(w, gzip.BestSpeed) // a level of ours is no error
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, zipped.Close()) }()
+		out = zipped
+	}
+	s, release := h.snapshot()
+	defer release()
+	text := newTextWriter(out, open)
+	encoder := expfmt.NewEncoder(text, format)
+	for _, m := range byName {
+		for len(others) > 0 && others[0].GetName() < table[m].name {
+			if err := encoder.Encode(others[0]); err != nil {
+				return err
+			}
+			others = others[1:]
+		}
+		if text.family(m, s); text.err != nil {
+			return text.err
+		}
+	}
+	for _, mf := range others {
+		if err := encoder.Encode(mf); err != nil {
+			return err
+		}
+	}
+	if closer, ok := encoder.(expfmt.Closer); ok {
+		if err := closer.Close(); err != nil {
+			return err
+		}
+	}
+	text.flush()
+	return text.err
+}
+
+// Write takes what another encoder writes among the families.
+func (w *textWriter) Write(p []byte) (int, error) {
+	w.buf = append(w.buf, p...)
+	if len(w.buf) >= flushAt {
+		w.flush()
+	}
+	return len(p), w.err
+}
+
+// snapshot returns the series of this moment, or of one in the last second that
+// another scrape is still using, until release.
+func (h *handler) snapshot() (_ *allSeries, release func()) {
+	h.mu.Lock()
+	s := h.latest
+	if s == nil || time.Since(s.taken) > shareFor {
+		s = &shared{taken: time.Now(), make: sync.OnceValue(func() *allSeries {
+			status := h.Prober.Status(prober.Series)
+			a := newSeries(&status)
+			a.writeTexts()
+			return a
+		})}
+		h.latest = s
+	}
+	s.users++
+	h.mu.Unlock()
+	return s.make(), func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if s.users--; s.users == 0 && h.latest == s {
+			h.latest = nil // nothing of it is kept between scrapes
+		}
+	}
+}
+
+// wantsGzip reports whether a client prefers gzip to an answer as it is.
+func wantsGzip(h http.Header) bool {
+	gzipQuality, plainQuality := -1.0, -1.0
+	for _, line := range h.Values("Accept-Encoding") {
+		for part := range strings.SplitSeq(line, ",") {
+			coding, parameters, _ := strings.Cut(part, ";")
+			q := 1.0
+			if value, ok := strings.CutPrefix(strings.TrimSpace(parameters), "q="); ok {
+				var err error
+				if q, err = strconv.ParseFloat(strings.TrimSpace(value), 64); err != nil {
+					q = 0
+				}
+			}
+			switch strings.TrimSpace(coding) {
+			case "gzip":
+				gzipQuality = max(gzipQuality, q)
+			case "identity":
+				plainQuality = max(plainQuality, q)
+			case "*":
+				gzipQuality, plainQuality = max(gzipQuality, q), max(plainQuality, q)
+			}
+		}
+	}
+	return gzipQuality > 0 && gzipQuality > plainQuality
+}

@@ -1,0 +1,198 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package collector
+
+import (
+	"bytes"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/prober-exporter/prober_exporter/prober"
+)
+
+// flushAt is how much text is written in one go.
+const flushAt = 64 << 10
+
+// byName are the families in the order of an exposition.
+var byName = func() []id {
+	all := make([]id, numMetrics)
+	for m := range all {
+		all[m] = id(m)
+	}
+	slices.SortFunc(all, func(a, b id) int { return strings.Compare(table[a].name, table[b].name) })
+	return all
+}()
+
+// writeTexts gives each series its labels as text.
+func (a *allSeries) writeTexts() {
+	var b []byte
+	for _, of := range a.lists() {
+		for i := range of {
+			b = appendLabels(b[:0], of[i].labels)
+			of[i].text = string(b)
+		}
+	}
+}
+
+var labelEscaper = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
+
+func appendLabels(b []byte, ls labels) []byte {
+	for i, l := range ls {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		value := l.GetValue()
+		if strings.ContainsAny(value, "\\\n\"") {
+			value = labelEscaper.Replace(value)
+		}
+		b = append(b, l.GetName()...)
+		b = append(b, '=', '"')
+		b = append(b, value...)
+		b = append(b, '"')
+	}
+	return b
+}
+
+// textWriter writes the families as text, byte for byte what expfmt makes of them:
+// the classic format, or OpenMetrics 1.
+type textWriter struct {
+	out    io.Writer
+	open   bool // OpenMetrics
+	bounds []float64
+	les    []string // the bounds as labels, the one beyond the last too
+	buf    []byte
+	err    error // of out; nothing is written after it
+}
+
+func newTextWriter(out io.Writer, open bool) *textWriter {
+	w := &textWriter{out: out, open: open, bounds: prober.ClassicBounds(), buf: make([]byte, 0, flushAt+flushAt/4)}
+	for _, bound := range append(slices.Clone(w.bounds), math.Inf(1)) {
+		w.les = append(w.les, `le="`+string(w.appendFloat(nil, bound))+`"`)
+	}
+	return w
+}
+
+// family writes one family, unless it has no series.
+func (w *textWriter) family(m id, a *allSeries) {
+	f := &families[m]
+	of := f.of(a)
+	begun := false
+	for i := range of {
+		v, known := f.value(&of[i])
+		if !known {
+			continue
+		}
+		if !begun {
+			begun = true
+			w.head(m, f.kind)
+		}
+		if f.kind == dto.MetricType_HISTOGRAM {
+			w.histogram(table[m].name, &of[i])
+		} else {
+			w.name(table[m].name, "", of[i].text, "")
+			w.buf = append(w.appendFloat(w.buf, v), '\n')
+		}
+		if len(w.buf) >= flushAt {
+			w.flush()
+		}
+	}
+}
+
+func (w *textWriter) head(m id, kind dto.MetricType) {
+	name := table[m].name
+	if w.open && kind == dto.MetricType_COUNTER {
+		name = strings.TrimSuffix(name, "_total")
+	}
+	w.buf = append(w.buf, "# HELP "...)
+	w.buf = append(w.buf, name...)
+	w.buf = append(w.buf, ' ')
+	w.buf = append(w.buf, table[m].help...)
+	w.buf = append(w.buf, "\n# TYPE "...)
+	w.buf = append(w.buf, name...)
+	w.buf = append(w.buf, ' ')
+	w.buf = append(w.buf, strings.ToLower(kind.String())...)
+	w.buf = append(w.buf, '\n')
+}
+
+// name writes a line up to its value; more is a label of that line alone.
+func (w *textWriter) name(name, suffix, text, more string) {
+	w.buf = append(w.buf, name...)
+	w.buf = append(w.buf, suffix...)
+	if text != "" || more != "" {
+		w.buf = append(w.buf, '{')
+		w.buf = append(w.buf, text...)
+		if text != "" && more != "" {
+			w.buf = append(w.buf, ',')
+		}
+		w.buf = append(w.buf, more...)
+		w.buf = append(w.buf, '}')
+	}
+	w.buf = append(w.buf, ' ')
+}
+
+func (w *textWriter) histogram(name string, s *series) {
+	var sum uint64
+	for i := range w.bounds {
+		if i < len(s.histogram.Classic) {
+			sum += s.histogram.Classic[i]
+		}
+		w.name(name, "_bucket", s.text, w.les[i])
+		w.count(sum)
+	}
+	w.name(name, "_bucket", s.text, w.les[len(w.bounds)])
+	w.count(s.histogram.Count)
+	w.name(name, "_sum", s.text, "")
+	w.buf = append(w.appendFloat(w.buf, s.histogram.Sum), '\n')
+	w.name(name, "_count", s.text, "")
+	w.count(s.histogram.Count)
+}
+
+func (w *textWriter) count(n uint64) {
+	if w.open {
+		w.buf = strconv.AppendUint(w.buf, n, 10)
+	} else {
+		w.buf = w.appendFloat(w.buf, float64(n))
+	}
+	w.buf = append(w.buf, '\n')
+}
+
+func (w *textWriter) appendFloat(b []byte, v float64) []byte {
+	const exponentFrom = 1e6 // below it, whole numbers are written without an exponent
+	if v >= 0 && v < exponentFrom && v == math.Trunc(v) {
+		b = strconv.AppendUint(b, uint64(v), 10)
+		if w.open {
+			b = append(b, '.', '0')
+		}
+		return b
+	}
+	from := len(b)
+	b = strconv.AppendFloat(b, v, 'g', -1, 64)
+	if w.open && !math.IsNaN(v) && !math.IsInf(v, 0) && !bytes.ContainsAny(b[from:], "e.") {
+		b = append(b, '.', '0')
+	}
+	return b
+}
+
+// flush writes what is in the buffer.
+func (w *textWriter) flush() {
+	if w.err == nil && len(w.buf) > 0 {
+		_, w.err = w.out.Write(w.buf)
+	}
+	w.buf = w.buf[:0]
+}
