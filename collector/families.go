@@ -15,6 +15,7 @@ package collector
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -41,9 +42,9 @@ type series struct {
 
 // allSeries is one snapshot as series, in the order of their labels.
 type allSeries struct {
-	exporter, sources        []series
-	targets, infos           []series
-	probes, outcomes, reason []series
+	exporter, sources         []series
+	targets, infos            []series
+	probes, outcomes, reasons []series
 }
 
 // family says what a metric's series are and what they are worth.
@@ -59,7 +60,7 @@ func ofTargets(a *allSeries) []series  { return a.targets }
 func ofInfos(a *allSeries) []series    { return a.infos }
 func ofProbes(a *allSeries) []series   { return a.probes }
 func ofOutcomes(a *allSeries) []series { return a.outcomes }
-func ofReasons(a *allSeries) []series  { return a.reason }
+func ofReasons(a *allSeries) []series  { return a.reasons }
 
 const (
 	isGauge     = dto.MetricType_GAUGE
@@ -114,51 +115,74 @@ func newSeries(status *prober.Status) *allSeries {
 	for source, up := range status.SourceUp {
 		a.sources = append(a.sources, series{labels: labels{}.with(labelSource, source), up: up})
 	}
-	probes := 0
-	for i := range status.Statuses {
-		probes += len(status.Statuses[i].Probes)
-	}
 	a.targets = make([]series, 0, len(status.Statuses))
 	a.infos = make([]series, 0, len(status.Statuses))
-	a.probes = make([]series, 0, probes)
-	a.outcomes = make([]series, 0, probes*int(prober.UnknownOutcome+1))
 	for i := range status.Statuses {
 		t := &status.Statuses[i]
 		ls := targetLabels(t)
 		a.targets = append(a.targets, series{labels: ls, target: t})
 		a.infos = append(a.infos, series{labels: ls.with(labelSource, t.Source).with(labelInstanceID, t.Instance.ID), target: t})
-		for j := range t.Probes {
-			a.addProbe(t, &t.Probes[j], ls.with(labelProbeType, prober.ProbeType(t.Probes[j].Kind)))
-		}
 	}
+	a.addProbes()
 	for _, of := range a.lists() {
-		slices.SortFunc(of, func(x, y series) int { return compareLabels(x.labels, y.labels) })
+		sortSeries(of)
 	}
 	return a
 }
 
-func (a *allSeries) addProbe(t *prober.TargetStatus, p *prober.ProbeStatus, ls labels) {
-	a.probes = append(a.probes, series{labels: ls, target: t, probe: p})
-	for outcome := prober.Successful; outcome <= prober.UnknownOutcome; outcome++ {
-		s := series{labels: ls.with(labelResult, outcome.String()), target: t, probe: p}
-		switch outcome {
-		case prober.Successful:
-			s.count, s.histogram = p.Successful, &p.Durations.Successful
-		case prober.Failed:
-			s.count, s.histogram = p.Failed, &p.Durations.Failed
-		case prober.UnknownOutcome:
-			s.count, s.histogram = p.Unknown, &p.Durations.Unknown
+func sortSeries(of []series) {
+	slices.SortFunc(of, func(x, y series) int { return compareLabels(x.labels, y.labels) })
+}
+
+// addProbes adds the series of probes: by type, result and target, which is their order
+// already unless targets have labels that sort before these.
+func (a *allSeries) addProbes() {
+	sortSeries(a.targets)
+	byType := map[string][]series{}
+	for i := range a.targets {
+		t := a.targets[i].target
+		for j := range t.Probes {
+			kind := prober.ProbeType(t.Probes[j].Kind)
+			s := series{labels: a.targets[i].labels.with(labelProbeType, kind), target: t, probe: &t.Probes[j]}
+			byType[kind] = append(byType[kind], s)
 		}
-		a.outcomes = append(a.outcomes, s)
 	}
-	for _, f := range p.Failures {
-		a.reason = append(a.reason, series{labels: ls.with(labelReason, string(f.Reason)), target: t, probe: p, count: f.Count})
+	for _, kind := range slices.Sorted(maps.Keys(byType)) {
+		of := byType[kind]
+		a.probes = append(a.probes, of...)
+		a.outcomes = slices.Grow(a.outcomes, len(of)*int(prober.UnknownOutcome+1))
+		for _, outcome := range []prober.AttemptOutcome{prober.Failed, prober.Successful, prober.UnknownOutcome} {
+			for _, s := range of {
+				a.outcomes = append(a.outcomes, s.outcome(outcome))
+			}
+		}
+		for _, s := range of {
+			for _, f := range s.probe.Failures {
+				r := series{labels: s.labels.with(labelReason, string(f.Reason)), target: s.target, count: f.Count}
+				a.reasons = append(a.reasons, r)
+			}
+		}
 	}
+}
+
+// outcome returns the series of one outcome of a probe.
+func (s series) outcome(o prober.AttemptOutcome) series {
+	p := s.probe
+	s.labels = s.labels.with(labelResult, o.String())
+	switch o {
+	case prober.Successful:
+		s.count, s.histogram = p.Successful, &p.Durations.Successful
+	case prober.Failed:
+		s.count, s.histogram = p.Failed, &p.Durations.Failed
+	case prober.UnknownOutcome:
+		s.count, s.histogram = p.Unknown, &p.Durations.Unknown
+	}
+	return s
 }
 
 // lists returns each list of series once.
 func (a *allSeries) lists() [7][]series {
-	return [7][]series{a.exporter, a.sources, a.targets, a.infos, a.probes, a.outcomes, a.reason}
+	return [7][]series{a.exporter, a.sources, a.targets, a.infos, a.probes, a.outcomes, a.reasons}
 }
 
 // describe gives each series its descriptors.
