@@ -219,7 +219,7 @@ func TestClientGone(t *testing.T) {
 	var lines lineCount
 	registry := prometheus.NewRegistry()
 	promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry}) // it has the counter first
-	h := NewHandler(HandlerOptions{Prober: fixed{t, large(3000)}, Others: registry, MaxRequestsInFlight: 1, ErrorLog: &lines, Registry: registry})
+	h := NewHandler(HandlerOptions{Prober: fixed{t, large(50)}, Others: registry, MaxRequestsInFlight: 1, ErrorLog: &lines, Registry: registry})
 	g := &gone{ResponseRecorder: httptest.NewRecorder()}
 	h.ServeHTTP(g, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
 	if lines != 1 || g.writes != 1 {

@@ -24,7 +24,7 @@ import (
 // counts are what a probe's series count.
 type counts struct {
 	attempts    [UnknownOutcome + 1]uint64
-	durations   [UnknownOutcome + 1]*Histogram // nil until there is one
+	durations   [UnknownOutcome + 1]*sparse // nil until there is one
 	reasons     []ReasonCount
 	transitions uint64
 }
@@ -32,9 +32,9 @@ type counts struct {
 func (c *counts) count(o AttemptOutcome, reason action.Reason, d time.Duration) {
 	c.attempts[o]++
 	if c.durations[o] == nil {
-		c.durations[o] = new(Histogram)
+		c.durations[o] = new(sparse)
 	}
-	c.durations[o].Observe(d)
+	c.durations[o].observe(d)
 	if o == Successful {
 		return
 	}
@@ -52,8 +52,7 @@ func (c *counts) cloneCounts() counts {
 	n.reasons = slices.Clone(c.reasons)
 	for i, h := range c.durations {
 		if h != nil {
-			cloned := h.clone()
-			n.durations[i] = &cloned
+			n.durations[i] = h.clone()
 		}
 	}
 	return n
@@ -64,7 +63,7 @@ func (c *counts) duration(o AttemptOutcome) Histogram {
 	if c.durations[o] == nil {
 		return Histogram{}
 	}
-	return c.durations[o].clone()
+	return c.durations[o].histogram()
 }
 
 // status returns a copy of all that is known of the probe, with target.mu held.

@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unique"
 
 	"github.com/prober-exporter/prober_exporter/prober/action"
 )
@@ -32,7 +33,7 @@ const (
 	maxFailureOutput = 1024
 )
 
-// record is an Attempt, packed.
+// record is an attempt as it is told.
 type record struct {
 	start    int64 // Unix nanoseconds
 	duration time.Duration
@@ -42,30 +43,51 @@ type record struct {
 	warning  bool
 }
 
-func (r record) attempt() Attempt {
+// kept is a record as a ring keeps it, packed.
+type kept struct {
+	start    int64
+	duration time.Duration
+	output   string
+	reason   unique.Handle[action.Reason] // half of a string's size: there are 20 a probe
+	outcome  AttemptOutcome
+	warning  bool
+}
+
+func (k *kept) attempt() Attempt {
 	return Attempt{
-		Start:    time.Unix(0, r.start),
-		Duration: r.duration,
-		Outcome:  r.outcome,
-		Warning:  r.warning,
-		Reason:   r.reason,
-		Output:   r.output,
+		Start:    time.Unix(0, k.start),
+		Duration: k.duration,
+		Outcome:  k.outcome,
+		Warning:  k.warning,
+		Reason:   k.reason.Value(),
+		Output:   k.output,
 	}
 }
 
 // ring keeps the last historySize records. It grows as they come.
 type ring struct {
-	records []record
+	records []kept
 	next    int // the oldest one, once the ring is full
 }
 
 func (r *ring) add(rec record, maxOutput int) {
 	rec.output = r.intern(cut(rec.output, maxOutput))
-	if len(r.records) < historySize {
-		r.records = append(r.records, rec)
+	k := kept{
+		start:    rec.start,
+		duration: rec.duration,
+		output:   rec.output,
+		reason:   unique.Make(rec.reason),
+		outcome:  rec.outcome,
+		warning:  rec.warning,
+	}
+	if n := len(r.records); n < historySize {
+		if n == cap(r.records) { // a full ring has no room that is never used
+			r.records = append(make([]kept, 0, min(max(1, 2*n), historySize)), r.records...)
+		}
+		r.records = append(r.records, k)
 		return
 	}
-	r.records[r.next] = rec
+	r.records[r.next] = k
 	r.next = (r.next + 1) % historySize
 }
 
@@ -82,6 +104,9 @@ func (r *ring) intern(s string) string {
 
 // attempts returns the records, oldest first.
 func (r *ring) attempts() []Attempt {
+	if r == nil {
+		return []Attempt{}
+	}
 	all := make([]Attempt, 0, len(r.records))
 	for i := range r.records {
 		all = append(all, r.records[(r.next+i)%len(r.records)].attempt())
@@ -94,13 +119,17 @@ func (r *ring) clone() ring { return ring{records: slices.Clone(r.records), next
 
 // history is the last attempts of a probe.
 type history struct {
-	successes, failures ring
+	successes ring
+	failures  *ring // nil while there is none: most probes never fail
 }
 
 func (h *history) add(rec record) {
 	if rec.outcome == Successful {
 		h.successes.add(rec, maxSuccessOutput)
 	} else {
+		if h.failures == nil {
+			h.failures = new(ring)
+		}
 		h.failures.add(rec, maxFailureOutput)
 	}
 }
@@ -113,7 +142,12 @@ func (h *history) last() []Attempt {
 }
 
 func (h *history) clone() history {
-	return history{successes: h.successes.clone(), failures: h.failures.clone()}
+	c := history{successes: h.successes.clone()}
+	if h.failures != nil {
+		failures := h.failures.clone()
+		c.failures = &failures
+	}
+	return c
 }
 
 // cut returns at most limit bytes of s, without splitting a character.

@@ -1,0 +1,118 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package prober
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"sort"
+	"time"
+)
+
+// sparse is a Histogram as a probe keeps it: most have a handful of buckets, in which
+// both halves meet. The zero value is empty and ready for use.
+type sparse struct {
+	sum    float64 // seconds
+	cells  []cell  // sorted, none empty
+	coarse uint8   // how often the resolution was halved
+}
+
+// cell counts what is in the same native and in the same classic bucket.
+type cell struct {
+	native  int16
+	classic uint8
+	count   uint64
+}
+
+// zeroBucket is the native index of the zero bucket. No duration comes near it.
+const zeroBucket = math.MinInt16
+
+func compareCells(a, b cell) int {
+	return cmp.Or(cmp.Compare(a.native, b.native), cmp.Compare(a.classic, b.classic))
+}
+
+func (s *sparse) schema() int32 { return maxSchema - int32(s.coarse) }
+
+// observe adds a duration, as Histogram.Observe does.
+func (s *sparse) observe(d time.Duration) {
+	v := max(d, 0).Seconds()
+	s.sum += v
+	c := cell{native: zeroBucket, classic: uint8(sort.SearchFloat64s(classicBounds[:], v))}
+	if v > 0 {
+		c.native = int16(nativeIndex(v, s.schema()))
+	}
+	i, found := slices.BinarySearchFunc(s.cells, c, compareCells)
+	if !found {
+		s.cells = slices.Insert(s.cells, i, c)
+	}
+	s.cells[i].count++
+	for len(s.cells) > maxNative && s.natives() > maxNative {
+		s.halve()
+	}
+}
+
+// natives returns how many native buckets there are, the zero bucket not counted.
+func (s *sparse) natives() (n int) {
+	for i, c := range s.cells {
+		if c.native != zeroBucket && (i == 0 || s.cells[i-1].native != c.native) {
+			n++
+		}
+	}
+	return n
+}
+
+// halve merges each pair of neighbouring native buckets, as Histogram.halve does.
+func (s *sparse) halve() {
+	s.coarse++
+	merged := s.cells[:0]
+	for _, c := range s.cells {
+		if c.native != zeroBucket {
+			c.native = (c.native + 1) >> 1
+		}
+		if n := len(merged); n > 0 && compareCells(merged[n-1], c) == 0 {
+			merged[n-1].count += c.count
+			continue
+		}
+		merged = append(merged, c)
+	}
+	s.cells = merged
+}
+
+// histogram returns all of it as a Histogram that shares no state.
+func (s *sparse) histogram() Histogram {
+	h := Histogram{Sum: s.sum, Classic: make([]uint64, len(classicBounds)+1), Schema: s.schema()}
+	h.Native = make([]NativeBucket, 0, s.natives())
+	for _, c := range s.cells {
+		h.Count += c.count
+		h.Classic[c.classic] += c.count
+		n := len(h.Native)
+		switch {
+		case c.native == zeroBucket:
+			h.Zero += c.count
+		case n > 0 && h.Native[n-1].Index == int32(c.native):
+			h.Native[n-1].Count += c.count
+		default:
+			h.Native = append(h.Native, NativeBucket{Index: int32(c.native), Count: c.count})
+		}
+	}
+	return h
+}
+
+// clone returns a copy that shares no state.
+func (s *sparse) clone() *sparse {
+	c := *s
+	c.cells = slices.Clone(s.cells)
+	return &c
+}

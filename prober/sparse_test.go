@@ -1,0 +1,110 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package prober
+
+import (
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/prober-exporter/prober_exporter/prober/action"
+)
+
+// Whatever is observed, a probe's histogram is at each of 3,000 steps the one that a
+// Histogram itself comes to: on bounds, at zero, and when the resolution is halved.
+func TestSparseIsTheSameHistogram(t *testing.T) {
+	var narrow, wide []time.Duration
+	for _, b := range ClassicBounds() {
+		d := time.Duration(b * 1e9)
+		narrow = append(narrow, d-1, d, d+1)
+	}
+	for range 3000 {
+		narrow = append(narrow, time.Duration(rand.Int64N(int64(5*time.Millisecond))))
+		wide = append(wide, time.Duration(rand.Int64()>>rand.IntN(63)))
+	}
+	wide = append(wide, 0, -1, math.MaxInt64, 1)
+	for name, durations := range map[string][]time.Duration{"narrow": narrow, "wide": wide} {
+		var want Histogram
+		var s sparse
+		for i, d := range durations {
+			want.Observe(d)
+			s.observe(d)
+			if got := s.histogram(); !reflect.DeepEqual(got, want) {
+				t.Fatalf("%s, after %d: got %+v, want %+v", name, i+1, got, want)
+			}
+		}
+		if name == "wide" && want.Schema == maxSchema {
+			t.Error("the resolution was never halved")
+		}
+	}
+}
+
+// A copy of a histogram does not go on with the original.
+func TestSparseClone(t *testing.T) {
+	var s sparse
+	s.observe(time.Millisecond)
+	c := s.clone()
+	s.observe(time.Millisecond)
+	if got := c.histogram(); got.Count != 1 || got.Sum != 0.001 {
+		t.Errorf("got %+v, want 1 of a millisecond", got)
+	}
+}
+
+// What a probe keeps of attempts that take equally long and say the same is 112 bytes
+// of histogram and history after the first, and 1,100 at most for ever: a ring that
+// is full has no room to spare.
+func TestRoomOfAProbe(t *testing.T) {
+	var c counts
+	var h history
+	room := func() uintptr {
+		s := c.durations[Successful]
+		return unsafe.Sizeof(*s) + uintptr(cap(s.cells))*unsafe.Sizeof(cell{}) +
+			uintptr(cap(h.successes.records))*unsafe.Sizeof(kept{})
+	}
+	add := func() {
+		c.count(Successful, "", time.Millisecond)
+		h.add(record{duration: time.Millisecond, output: "ok", outcome: Successful})
+	}
+	if add(); room() > 112 {
+		t.Errorf("%d bytes after the first attempt, want 112 at most", room())
+	}
+	for range 1000 {
+		add()
+	}
+	if room() > 1100 || cap(h.successes.records) != historySize {
+		t.Errorf("%d bytes, %d records of room, want 1,100 and %d at most", room(), cap(h.successes.records), historySize)
+	}
+	if h.failures != nil {
+		t.Error("a probe that never failed has room for failures")
+	}
+}
+
+// A record comes back as it went in.
+func TestRecordComesBack(t *testing.T) {
+	var h history
+	at := time.Now()
+	h.add(record{start: at.UnixNano(), duration: time.Second, reason: action.HTTPStatus, output: strings.Repeat("x", 9), outcome: Failed})
+	h.add(record{start: at.UnixNano() + 1, warning: true})
+	want := []Attempt{
+		{Start: time.Unix(0, at.UnixNano()), Duration: time.Second, Outcome: Failed, Reason: action.HTTPStatus, Output: "xxxxxxxxx"},
+		{Start: time.Unix(0, at.UnixNano()+1), Outcome: Successful, Warning: true},
+	}
+	if got := h.last(); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
