@@ -84,8 +84,10 @@ func (a *agent) stop() {
 	_ = os.RemoveAll(a.dir)
 }
 
+// freeAddress finds a port on an address of loopback that nobody else uses, so that no
+// connection takes it before the agent does.
 func freeAddress() (string, error) {
-	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.2.0.1:0")
 	if err != nil {
 		return "", fmt.Errorf("find a free port: %w", err)
 	}
