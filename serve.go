@@ -201,19 +201,24 @@ func (s scrapeLog) Println(v ...any) {
 type handlers struct{ web, health http.Handler }
 
 func newHandlers(o *options, l *loader) (handlers, error) {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collector.New(l.manager), &l.result, versioncollector.NewCollector("prober_exporter"))
-	opts := promhttp.HandlerOpts{
-		ErrorLog:            scrapeLog{l.log},
-		ErrorHandling:       promhttp.ContinueOnError,
-		MaxRequestsInFlight: o.maxRequests,
-		EnableOpenMetrics:   true,
-	}
-	metrics := promhttp.HandlerFor(registry, opts)
+	// Text is written without a registry; other formats and filters by name go through
+	// one that has all there is.
+	others, all := prometheus.NewRegistry(), prometheus.NewRegistry()
+	own := []prometheus.Collector{&l.result, versioncollector.NewCollector("prober_exporter")}
 	if !o.noOwnMetrics {
-		registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-		opts.Registry = registry
-		metrics = promhttp.InstrumentMetricHandler(registry, promhttp.HandlerFor(registry, opts))
+		own = append(own, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	}
+	others.MustRegister(own...)
+	all.MustRegister(collector.New(l.manager))
+	opts := promhttp.HandlerOpts{ErrorLog: scrapeLog{l.log}, ErrorHandling: promhttp.ContinueOnError, EnableOpenMetrics: true}
+	text := collector.HandlerOptions{Prober: l.manager, Others: others, MaxRequestsInFlight: o.maxRequests, ErrorLog: scrapeLog{l.log}}
+	if !o.noOwnMetrics {
+		opts.Registry, text.Registry = others, others
+	}
+	text.Fallback = promhttp.HandlerFor(prometheus.Gatherers{others, all}, opts)
+	metrics := collector.NewHandler(text)
+	if !o.noOwnMetrics {
+		metrics = promhttp.InstrumentMetricHandler(others, metrics)
 	}
 	s, err := web.New(web.Options{
 		Prober:          l.manager,

@@ -180,8 +180,8 @@ var (
 	late    = regexp.MustCompile(`(/p": |read body: ).* \(Client\.Timeout`)
 )
 
-// answers are what servers may answer, and what is not one.
-var answers = func() map[string]func(net.Conn) {
+// rawAnswers are what servers may answer, and what is not one.
+var rawAnswers = func() map[string]func(net.Conn) {
 	const head = "HTTP/1.1 200 OK\r\n"
 	long := strings.Repeat("x", 1000)
 	quiet := func(text string) func(net.Conn) {
@@ -270,7 +270,7 @@ func TestDirectHearsTheSame(t *testing.T) {
 	certificate := webServer(t, nil, protocols((*http.Protocols).SetHTTP1), true).TLS.Certificates[0]
 	var wg sync.WaitGroup
 	running := make(chan struct{}, 8) // many of them only wait for their timeout
-	for name, serve := range answers {
+	for name, serve := range rawAnswers {
 		for _, scheme := range []string{"HTTP", "HTTPS"} {
 			if scheme == "HTTPS" && strings.HasPrefix(name, "resets") {
 				continue // these need a bare connection

@@ -24,7 +24,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -58,16 +57,6 @@ func servedApart(b *testing.B) (plain, secure, bare string) {
 		b.Fatalf("the server said %q, error %v", line, err)
 	}
 	return where[0], where[1], where[2]
-}
-
-// cpu is the time that this process has had of a processor.
-func cpu(b *testing.B) time.Duration {
-	b.Helper()
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // beside runs ours and the usual way by turns, and reports what each costs of a
