@@ -41,7 +41,7 @@ import (
 
 // hosts is how many addresses of loopback the target server listens on: each has
 // ephemeral ports of its own, so that none of the sides runs out of them.
-const hosts = 8
+const hosts = 64
 
 // endpoints are the addresses of the target server, by action.
 type endpoints map[string][]string

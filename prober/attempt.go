@@ -81,7 +81,7 @@ func (w *worker) tryOnce(ctx context.Context) (made tried, late time.Duration) {
 			if w.target.scrub != nil {
 				text = w.target.scrub.Replace(text)
 			}
-			w.log.Error("panic in an attempt", "panic", text, "stack", string(debug.Stack()))
+			w.logger().Error("panic in an attempt", "panic", text, "stack", string(debug.Stack()))
 			made = tried{Outcome: action.Outcome{Reason: action.Other}, err: errPanic}
 		}
 		if !deadline.Stop() {
@@ -148,7 +148,7 @@ func (w *worker) fold(made tried, changes uint64, began, ended time.Time) (entri
 		return entries
 	}
 	note := func(level slog.Level, message string, args ...any) {
-		entries = append(entries, newEntry(w.log, level, message, append(args, w.describe(made, before)...)...))
+		entries = append(entries, newEntry(w.logger(), level, message, append(args, w.describe(made, before)...)...))
 	}
 	switch outcome {
 	case Successful:
@@ -175,7 +175,7 @@ func (w *worker) fold(made tried, changes uint64, began, ended time.Time) (entri
 		w.transitions++
 		note(slog.LevelInfo, "result changed", "from", before.Result.String(), "to", after.Result.String())
 	}
-	if w.log.Enabled(context.Background(), slog.LevelDebug) {
+	if t.m.log.Enabled(context.Background(), slog.LevelDebug) {
 		note(slog.LevelDebug, "attempt", "outcome", outcome.String(), "duration", ended.Sub(began).String())
 	}
 	t.publish(inst, ended)

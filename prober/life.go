@@ -110,7 +110,7 @@ func (t *target) meet(inst gate.Instance) (entries []entry) {
 		}
 	}
 	note := func(message string, args ...any) {
-		entries = append(entries, newEntry(t.log, slog.LevelInfo, message, append([]any{"instance_id", inst.ID}, args...)...))
+		entries = append(entries, newEntry(t.logger(), slog.LevelInfo, message, append([]any{"instance_id", inst.ID}, args...)...))
 	}
 	switch {
 	case inst.ID == "":

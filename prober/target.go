@@ -33,7 +33,6 @@ import (
 type target struct {
 	m       *Manager
 	cfg     *config.Target
-	log     *slog.Logger
 	source  instance.Source
 	workers []*worker         // in the order of kinds
 	scrub   *strings.Replacer // takes secrets out of outputs; nil: there are none
@@ -55,7 +54,6 @@ func newTarget(m *Manager, c *config.Target, source instance.Source, before *tar
 	t := &target{
 		m:      m,
 		cfg:    c,
-		log:    m.log.With("target", c.Name),
 		source: source,
 		life:   life{startup: -1},
 	}
@@ -85,7 +83,6 @@ func newTarget(m *Manager, c *config.Target, source instance.Source, before *tar
 			kind:    k,
 			probe:   p,
 			attempt: newAttempt(m, c, p, source),
-			log:     t.log.With("probe_type", ProbeType(k)),
 		})
 	}
 	now := time.Now()
@@ -176,6 +173,10 @@ func sameAction(a, b *config.Target, k gate.Kind) bool {
 	}
 	return reflect.DeepEqual(what(a), what(b))
 }
+
+// logger returns a logger that names the target. It is made when there is something to
+// say: ten thousand targets that are well need none.
+func (t *target) logger() *slog.Logger { return t.m.log.With("target", t.cfg.Name) }
 
 func (t *target) worker(k gate.Kind) *worker {
 	for _, w := range t.workers {

@@ -51,7 +51,6 @@ type worker struct {
 	kind    gate.Kind
 	probe   *config.Probe
 	attempt action.Func
-	log     *slog.Logger
 
 	// turns counts the turn that is scheduled or running; there is never a second one.
 	turns sync.WaitGroup
@@ -76,6 +75,11 @@ type worker struct {
 	unable  action.Reason // of the last attempt, if it could not be made
 	warned  bool          // the last attempt's outcome was a warning
 	lastRun time.Time
+}
+
+// logger returns a logger that names the probe, made as the target's.
+func (w *worker) logger() *slog.Logger {
+	return w.target.logger().With("probe_type", ProbeType(w.kind))
 }
 
 // start schedules the first turn for the point first of the grid, or for now if
