@@ -112,17 +112,10 @@ func (a *grpcAttempt) talk(socket net.Conn, ready time.Time) ending {
 	return newCall(a, conn, s, ahead).run()
 }
 
-// dial connects.
+// dial connects, to an IP address by hand: a net.Dialer costs more than the question.
 func (a *grpcAttempt) dial(until time.Time) (net.Conn, error) {
-	if a.literal.IsValid() && a.ctx.Done() != nil {
-		// The socket keeps the deadline: that takes no timer.
-		tcp, err := a.dialer.DialTCP(limited{a.ctx, until}, "tcp", noAddr, a.literal)
-		if err != nil {
-			return nil, err
-		}
-		// A probe without linger is better than none: the error is dropped.
-		_ = tcp.SetLinger(lingerSeconds)
-		return tcp, nil
+	if a.literal.IsValid() {
+		return dialIP(a.ctx, a.literal, until)
 	}
 	ctx, cancel := context.WithDeadline(a.ctx, until)
 	defer cancel()

@@ -14,12 +14,10 @@
 package action
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"net/netip"
 	"os"
 	"time"
 )
@@ -27,18 +25,6 @@ import (
 // grpc goes on connecting until the deadline, and then there is no more to learn than
 // that it has passed. Why a connection did not come about is heard here: from the
 // dial, from the handshake, and from the connection itself until it is ready.
-
-// noAddr leaves the choice of the local address to the system.
-var noAddr netip.AddrPort
-
-// limited is a context with a deadline that somebody else keeps.
-type limited struct {
-	context.Context
-	deadline time.Time
-}
-
-// Deadline returns the deadline.
-func (l limited) Deadline() (time.Time, bool) { return l.deadline, true }
 
 // heardConn is a connection that is listened to until it is ready: it notes that it
 // broke, or that its peer began with something that no HTTP/2 server begins with.
