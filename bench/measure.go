@@ -241,12 +241,23 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
+// maxRSS is the greatest resident memory of this process, in bytes: by /proc, since
+// getrusage counts that of the process that started it, too.
 func maxRSS() float64 {
-	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
 		return 0
 	}
-	return float64(u.Maxrss) * 1024
+	_, rest, _ := strings.Cut(string(text), "VmHWM:")
+	fields := strings.Fields(rest)
+	if len(fields) == 0 {
+		return 0
+	}
+	kilobytes, err := strconv.ParseFloat(fields[0], 64)
+	if err != nil {
+		return 0
+	}
+	return kilobytes * 1024
 }
 
 // pause waits until ctx is done, or d has passed.
