@@ -150,8 +150,9 @@ func dockerAgentDaemonAway(t *testing.T, w *dockerWorld) {
 	a.awaitMetric(t, dockerUp, "1")
 	w.stopDaemon(t)
 	a.awaitMetric(t, dockerUp, "0")
-	a.awaitMetric(t, `prober_probe_failures_total{probe_type="Liveness",reason="exec_start",target="app"}`,
-		a.metric(`prober_probe_total{probe_type="Liveness",result="unknown",target="app"}`))
+	dockerEventually(t, 30*time.Second, "attempts cannot be made", func() bool {
+		return a.metric(`prober_probe_failures_total{probe_type="Liveness",reason="exec_start",target="app"}`) != ""
+	})
 	for _, path := range []string{"/live", "/ready"} {
 		if got, body := a.get(path); got != 200 {
 			t.Errorf("%s: %d %s", path, got, body)
