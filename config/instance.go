@@ -179,13 +179,19 @@ func (d *decoder) choose(i *Instance) {
 	*i = Instance{Source: SourceStatic, Auto: true, Why: i.Why}
 }
 
+// IsLocalhost reports whether a host name always means this machine (RFC 6761), so
+// that no name server has to be asked.
+func IsLocalhost(name string) bool {
+	name = strings.ToLower(strings.TrimSuffix(name, "."))
+	return name == "localhost" || strings.HasSuffix(name, ".localhost")
+}
+
 // isLocal reports whether a host is this machine, as far as can be told without
 // asking a name server.
 func (d *decoder) isLocal(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	if err != nil {
-		name := strings.ToLower(strings.TrimSuffix(host, "."))
-		return name == "localhost" || strings.HasSuffix(name, ".localhost")
+		return IsLocalhost(host)
 	}
 	addr = addr.Unmap()
 	if addr.IsLoopback() || addr.IsUnspecified() {

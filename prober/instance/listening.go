@@ -17,7 +17,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/config"
@@ -153,15 +152,10 @@ func serves(addr netip.Addr, host string) bool {
 	switch {
 	case err == nil && !want.IsUnspecified():
 		return addr.WithZone("") == want.Unmap().WithZone("")
-	case err == nil, isLocalhost(host):
+	case err == nil, config.IsLocalhost(host):
 		return addr.IsLoopback()
 	}
 	return true // a name, which is not looked up
-}
-
-func isLocalhost(host string) bool {
-	host = strings.ToLower(strings.TrimSuffix(host, "."))
-	return host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
 // shared reports whether two sorted sets have an element in common.
