@@ -4,6 +4,7 @@
 GO            ?= go
 GOLANGCI_LINT  = bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
 GOLANGCI_LINT_VERSION = v2.15.0
+ACTIONLINT_VERSION = v1.7.12
 FUZZTIME      ?= 30s
 
 VERSION  := $(shell cat VERSION)
@@ -13,19 +14,34 @@ LDFLAGS  := -s -w \
 	-X github.com/prometheus/common/version.Version=$(VERSION) \
 	-X github.com/prometheus/common/version.Revision=$(REVISION) \
 	-X github.com/prometheus/common/version.Branch=$(BRANCH)
+# Without -buildvcs: the revision is above, and a clone without tags gives the same bytes.
+BUILDFLAGS := -trimpath -buildvcs=false
 
-.PHONY: all build test lint cross check fuzz bench bench-parts e2e-docker e2e-apiserver clean
+# What releases are built for: every pair must compile; tests run on linux/amd64.
+PLATFORMS ?= linux/amd64 linux/arm64 linux/arm linux/386 linux/ppc64le linux/s390x linux/riscv64 \
+	darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+
+.PHONY: all build test lint workflows cross check fuzz bench bench-parts dist reproducible e2e-docker e2e-apiserver clean
 
 all: check build
 
 build: ## The static binary, as the image has it.
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o prober_exporter .
+	CGO_ENABLED=0 $(GO) build $(BUILDFLAGS) -ldflags '$(LDFLAGS)' -o prober_exporter .
+
+dist: ## Release archives for PLATFORMS and their checksums, in dist/.
+	packaging/dist.sh '$(VERSION)' '$(BUILDFLAGS)' '$(LDFLAGS)' $(PLATFORMS)
+
+reproducible: ## Two clones in two places with two build caches give the same archives.
+	packaging/reproducible.sh
 
 test: ## All tests, as CI runs them.
 	$(GO) test -race -shuffle=on -timeout 10m ./...
 
 lint: $(GOLANGCI_LINT)
 	$(GOLANGCI_LINT) run ./...
+
+workflows: ## What GitHub runs is checked before it does.
+	$(GO) run github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION) -color
 
 $(GOLANGCI_LINT):
 	mkdir -p bin
@@ -74,4 +90,4 @@ $(APISERVER_BIN)/etcd: e2e/apiserver/k8s/go.mod
 	touch $@
 
 clean:
-	rm -rf bin prober_exporter
+	rm -rf bin dist prober_exporter
