@@ -7,7 +7,9 @@ LABEL org.opencontainers.image.title="prober_exporter" \
       org.opencontainers.image.description="Startup, readiness and liveness probes with the kubelet's own rules, for Prometheus" \
       org.opencontainers.image.licenses="Apache-2.0"
 
-COPY prober_exporter /bin/prober_exporter
+# The static binary of `make build`, or of `make dist` for another architecture.
+ARG BINARY=prober_exporter
+COPY ${BINARY} /bin/prober_exporter
 
 USER 65534:65534
 EXPOSE 9708 9709
