@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Copyright 2026 The prober_exporter Authors
+# Licensed under the Apache License, Version 2.0; see LICENSE.
+#
+# Runs the units of examples/systemd under a real systemd, in a virtual machine (without
+# hardware support if there is none). It installs what it needs; the file system of the
+# machine is made once, in bin/systemd.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+missing() {
+	echo "e2e-systemd cannot run: $*" >&2
+	exit 1
+}
+[ "$(uname -s)" = Linux ] || missing "it needs Linux"
+[ "$(id -u)" = 0 ] || missing "it needs root, to make a file system"
+[ "$(uname -m)" = x86_64 ] || missing "it knows the virtual machine of x86_64 only"
+
+kernel() { find /boot -name "vmlinuz-*-cloud-amd64" | sort --version-sort | tail -1; }
+if ! command -v qemu-system-x86_64 debootstrap mkfs.ext4 >/dev/null || [ -z "$(kernel)" ]; then
+	command -v apt-get >/dev/null || missing "install qemu-system-x86_64, debootstrap, mkfs.ext4 and a cloud kernel of Debian's"
+	apt-get update -qq
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+		qemu-system-x86 debootstrap e2fsprogs linux-image-cloud-amd64 >/dev/null || missing "apt-get cannot install them"
+fi
+kernel=$(kernel)
+release=${kernel#/boot/vmlinuz-}
+
+rootfs=bin/systemd/rootfs
+if [ ! -e $rootfs/.complete ]; then
+	rm -rf $rootfs
+	mkdir -p $rootfs
+	# The mirror that apt uses.
+	# shellcheck disable=SC2016 # apt-get's own variable
+	mirror=$(apt-get indextargets --format '$(SITE)' 'Identifier: Packages' | grep -v security | head -1)
+	# shellcheck source=/dev/null
+	codename=$(. /etc/os-release && echo "$VERSION_CODENAME")
+	debootstrap --variant=minbase --include=systemd,systemd-sysv,dbus,procps "$codename" $rootfs "$mirror" >bin/systemd/debootstrap.log ||
+		missing "debootstrap fails, see bin/systemd/debootstrap.log"
+	touch $rootfs/.complete
+fi
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+CGO_ENABLED=0 go build -trimpath -o "$work/root/usr/local/bin/" . ./e2e/testdata/systemd/shop
+install -D -m 644 -t "$work/root/etc/systemd/system" examples/systemd/*.service examples/systemd/*.socket e2e/testdata/systemd/*.service
+install -D -m 644 examples/systemd/prober.yml "$work/root/etc/prober_exporter/prober.yml"
+install -D -m 644 examples/systemd/sysconfig.prober_exporter "$work/root/etc/sysconfig/prober_exporter"
+install -D -m 755 e2e/testdata/systemd/inside.sh "$work/root/e2e/inside.sh"
+chmod 755 "$work/root"
+cp -a $rootfs "$work/image"
+cp -a --no-preserve=ownership "$work/root/." "$work/image/"
+mkdir -p "$work/image/usr/lib/modules"
+cp -a "/lib/modules/$release" "$work/image/usr/lib/modules/"
+# The console is the test's.
+systemctl --quiet --root="$work/image" mask serial-getty@ttyS0.service
+systemctl --quiet --root="$work/image" enable prober_exporter.socket prober_exporter.service prober-restart@shop.service e2e.service
+ln -sf ../shop.service "$work/image/etc/systemd/system/multi-user.target.wants/shop.service"
+truncate --size=2G "$work/root.img"
+mkfs.ext4 -q -d "$work/image" "$work/root.img"
+
+accel=tcg
+[ -w /dev/kvm ] && grep -qE '^flags.* (vmx|svm)( |$)' /proc/cpuinfo && accel=kvm
+timeout 600 qemu-system-x86_64 -accel $accel -smp 2 -m 1024 -nographic -no-reboot -nic none \
+	-kernel "$kernel" -initrd "/boot/initrd.img-$release" \
+	-append "console=ttyS0 quiet panic=-1 root=/dev/vda rw" \
+	-drive "file=$work/root.img,if=virtio,format=raw,cache=unsafe" </dev/null |
+	tee bin/systemd/console.log | sed -un 's/\r$//; s/^.*E2E //p'
+grep -q 'E2E done passed=[1-9][0-9]* failed=0 ' bin/systemd/console.log || {
+	echo "e2e-systemd failed: see bin/systemd/console.log" >&2
+	exit 1
+}

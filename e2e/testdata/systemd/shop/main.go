@@ -1,0 +1,34 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+// shop is an application to be probed, with a fault: after a request to /deadlock it
+// answers nothing.
+package main
+
+import (
+	"log"
+	"net/http"
+	"sync"
+)
+
+func main() {
+	var mu sync.RWMutex
+	well := func(http.ResponseWriter, *http.Request) {
+		mu.RLock()
+		defer mu.RUnlock()
+	}
+	http.HandleFunc("/healthz", well)
+	http.HandleFunc("/readyz", well)
+	http.HandleFunc("/deadlock", func(http.ResponseWriter, *http.Request) { mu.Lock() }) //nolint:govet // it is never unlocked
+	log.Fatal(http.ListenAndServe("127.0.0.1:8080", nil))
+}
