@@ -21,7 +21,7 @@ BUILDFLAGS := -trimpath -buildvcs=false
 PLATFORMS ?= linux/amd64 linux/arm64 linux/arm linux/386 linux/ppc64le linux/s390x linux/riscv64 \
 	darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
-.PHONY: all build test lint workflows cross check fuzz bench bench-parts dist reproducible e2e-docker e2e-apiserver e2e-systemd clean
+.PHONY: all build test lint workflows cross check fuzz bench bench-parts dist reproducible e2e-docker e2e-apiserver e2e-compose e2e-systemd clean
 
 all: check build
 
@@ -69,6 +69,13 @@ bench-parts: ## Gate, actions, collector, each by itself.
 
 e2e-docker: ## The docker source against a real Docker Engine. Needs root.
 	e2e/docker.sh
+
+e2e-compose: bin/compose/docker-compose ## The compose example against a real Docker Engine. Needs root.
+	COMPOSE=Compose e2e/docker.sh
+
+bin/compose/docker-compose: e2e/compose/go.mod
+	cd e2e/compose && CGO_ENABLED=0 nice $(GO) build -trimpath -ldflags '-s -w' -o $(CURDIR)/$@ github.com/docker/compose/v2/cmd
+	touch $@
 
 e2e-systemd: ## The units of examples/systemd under a real systemd, in a virtual machine. Needs root.
 	e2e/systemd.sh

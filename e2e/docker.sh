@@ -4,7 +4,8 @@
 #
 # Runs the end-to-end tests of the docker source against a real Docker Engine, and a
 # real Podman, which run in namespaces of their own and leave nothing behind. It installs
-# them if there are none; arguments go to go test.
+# them if there are none; arguments go to go test. With COMPOSE set it runs the example
+# for Docker Compose instead.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,6 +21,9 @@ declare -A package=(
 	[dockerd]=docker.io [docker]=docker.io [containerd]=containerd [runc]=runc [iptables]=iptables
 	[podman]=podman [conmon]=conmon [/usr/lib/podman/netavark]=netavark [ip]=iproute2 [unshare]=util-linux [nsenter]=util-linux [mount]=mount [find]=findutils
 )
+if [ -n "${COMPOSE:-}" ]; then
+	package+=([prometheus]=prometheus [prometheus-alertmanager]=prometheus-alertmanager [busybox]=busybox [curl]=curl)
+fi
 lacking() {
 	for command in "${!package[@]}"; do
 		command -v "$command" >/dev/null || echo "${package[$command]}"
@@ -60,4 +64,4 @@ cleanup() {
 trap cleanup EXIT
 
 chmod 755 "$TMPDIR" # an agent that is nobody has to pass
-go test -tags e2e -run '^TestDocker' -count=1 -timeout 10m -v "$@" ./e2e
+go test -tags e2e -run "^Test${COMPOSE:-Docker}" -count=1 -timeout 10m -v "$@" ./e2e

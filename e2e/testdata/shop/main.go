@@ -12,16 +12,26 @@
 // limitations under the License.
 
 // shop is an application to be probed, with a fault: after a request to /deadlock it
-// answers nothing.
+// answers nothing; to /crash, it ends.
 package main
 
 import (
 	"log"
 	"net/http"
+	"os"
+	"os/signal"
 	"sync"
+	"syscall"
 )
 
 func main() {
+	// As the first process of a container it has no default for signals.
+	term := make(chan os.Signal, 1)
+	signal.Notify(term, syscall.SIGTERM)
+	go func() {
+		<-term
+		os.Exit(0)
+	}()
 	var mu sync.RWMutex
 	well := func(http.ResponseWriter, *http.Request) {
 		mu.RLock()
@@ -30,5 +40,6 @@ func main() {
 	http.HandleFunc("/healthz", well)
 	http.HandleFunc("/readyz", well)
 	http.HandleFunc("/deadlock", func(http.ResponseWriter, *http.Request) { mu.Lock() }) //nolint:govet // it is never unlocked
-	log.Fatal(http.ListenAndServe("127.0.0.1:8080", nil))
+	http.HandleFunc("/crash", func(http.ResponseWriter, *http.Request) { os.Exit(3) })
+	log.Fatal(http.ListenAndServe(":8080", nil))
 }

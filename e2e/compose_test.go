@@ -1,0 +1,214 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The compose example comes up, and does what it says: the application is restarted when
+// it crashes and when it hangs, nothing else is, and Prometheus has it all.
+func TestCompose(t *testing.T) {
+	w := newDockerWorld(t)
+	w.composeImages(t)
+	if out, err := w.inside("ln", "-s", w.socket, "/run/docker.sock").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+
+	// All of it is valid, with Grafana, for which there is no image here.
+	w.compose(t, "--profile", "grafana", "config", "--quiet")
+	w.compose(t, "up", "--detach", "--wait", "--wait-timeout", "60", "--pull", "never")
+	t.Cleanup(func() {
+		if t.Failed() {
+			for _, service := range []string{"app", "prober", "restarter", "prometheus", "alertmanager"} {
+				logs, _ := exec.Command("docker", "--host", "unix://"+w.socket, "logs", "--tail", "20", "shop-"+service+"-1").CombinedOutput()
+				t.Logf("%s said:\n%s", service, logs)
+			}
+		}
+		w.compose(t, "down", "--volumes", "--timeout", "1")
+	})
+
+	const agent, app = "http://127.0.0.1:9709", "http://127.0.0.1:8080"
+	if got := w.asks(t, agent+"/ready?verbose"); !strings.Contains(got, "[+]app ok") {
+		t.Errorf("after up --wait /ready says %q", got)
+	}
+	started := func(service string) string {
+		return w.docker(t, "inspect", "--format", "{{.State.StartedAt}}", "shop-"+service+"-1")
+	}
+	others := func() (all string) {
+		for _, service := range []string{"net", "prober", "restarter", "prometheus", "alertmanager"} {
+			all += service + " " + started(service) + "\n"
+		}
+		return all
+	}
+	before := others()
+
+	for restarts, fault := range []string{"/crash", "/deadlock"} {
+		was := started("app")
+		// Neither is answered.
+		exec.Command("nsenter", w.composeArgs("curl", "-s", "-m", "2", app+fault)...).Run()
+		dockerEventually(t, 60*time.Second, "the application restarts after "+fault, func() bool { return started("app") != was })
+		dockerEventually(t, 30*time.Second, "it is ready after "+fault, func() bool {
+			return strings.Contains(w.asks(t, agent+"/ready/app"), "ok")
+		})
+		want := fmt.Sprintf(`prober_target_restarts_total{service="shop",target="app"} %d`, restarts+1)
+		dockerEventually(t, 10*time.Second, want, func() bool { return strings.Contains(w.asks(t, agent+"/metrics"), want) })
+	}
+	if now := others(); now != before {
+		t.Errorf("others were restarted as well:\n%s%s", before, now)
+	}
+
+	dockerEventually(t, 30*time.Second, "Prometheus has the second restart", func() bool {
+		return w.query(t, `prober_target_restarts_total{job="prober",instance="shop",target="app",service="shop"}`) == "2"
+	})
+	dockerEventually(t, 30*time.Second, "Prometheus has the mixin's rules", func() bool {
+		return strings.Contains(w.asks(t, "http://127.0.0.1:9090/api/v1/rules"), "ProberTargetNotReady")
+	})
+	dockerEventually(t, 30*time.Second, "Prometheus knows the Alertmanager", func() bool {
+		return strings.Contains(w.asks(t, "http://127.0.0.1:9090/api/v1/alertmanagers"), `"url":"http://alertmanager:9093`)
+	})
+
+	// An agent that is down restarts nobody.
+	was := started("app")
+	w.docker(t, "stop", "--time", "2", "shop-prober-1")
+	logs := func() string { return w.docker(t, "logs", "shop-restarter-1") }
+	if n := strings.Count(logs(), "restarting it"); n != 1 {
+		t.Errorf("the restarter acted %d times, want 1:\n%s", n, logs())
+	}
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); dockerTick() {
+		if started("app") != was {
+			t.Fatalf("the application was restarted without an agent:\n%s", logs())
+		}
+	}
+}
+
+// composeImages makes the images that the example names. Prometheus and Alertmanager are
+// this machine's own, which may be older.
+func (w *dockerWorld) composeImages(t *testing.T) {
+	t.Helper()
+	build := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(w.dir, "shop", "shop"), "./testdata/shop")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", build, err, out)
+	}
+	w.docker(t, "tag", "agent:e2e", "prober-exporter:0.1.0")
+	w.image(t, "shop:1.0", "shop", `ENTRYPOINT ["/shop"]`, map[string]string{filepath.Join(w.dir, "shop", "shop"): "/shop"})
+	tools := map[string]string{"busybox": "/bin/busybox"}
+	links := "RUN [\"/bin/busybox\", \"--install\", \"-s\", \"/bin\"]\nENV PATH=/bin"
+	w.image(t, "busybox:stable", "busybox", links, tools)
+	tools["docker"] = "/bin/docker"
+	w.image(t, "docker:cli", "cli", links, tools)
+	w.image(t, "prom/prometheus:v3.15.0", "prometheus", `ENTRYPOINT ["/bin/prometheus"]`, map[string]string{"prometheus": "/bin/prometheus"})
+	w.image(t, "prom/alertmanager:v0.34.2", "alertmanager", `ENTRYPOINT ["/bin/alertmanager"]`,
+		map[string]string{"prometheus-alertmanager": "/bin/alertmanager", debianTemplates: debianTemplates})
+}
+
+// debianTemplates is a file that Debian's Alertmanager has outside of its binary.
+const debianTemplates = "/usr/share/prometheus/alertmanager/default.tmpl"
+
+// library matches what ldd says of a library: its file is the one that begins with a slash.
+var library = regexp.MustCompile(`(/\S+) \(0x`)
+
+// image builds one of files of this machine, programs with the libraries that they are linked to.
+func (w *dockerWorld) image(t *testing.T, tag, dir, lines string, programs map[string]string) {
+	t.Helper()
+	root := filepath.Join(w.dir, dir, "root")
+	put := func(from, to string) {
+		content, err := os.ReadFile(from)
+		if err == nil {
+			to = filepath.Join(root, to)
+			err = os.MkdirAll(filepath.Dir(to), 0o755)
+		}
+		if err == nil {
+			err = os.WriteFile(to, content, 0o755)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for program, to := range programs {
+		file := program
+		if !filepath.IsAbs(file) {
+			var err error
+			if file, err = exec.LookPath(program); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put(file, to)
+		libraries, _ := exec.Command("ldd", file).Output() // it fails for a static one
+		for _, found := range library.FindAllSubmatch(libraries, -1) {
+			put(string(found[1]), string(found[1]))
+		}
+	}
+	dockerfile := filepath.Join(w.dir, dir, "Dockerfile")
+	if err := os.WriteFile(dockerfile, []byte("FROM scratch\nCOPY root /\n"+lines+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	w.docker(t, "build", "-q", "-t", tag, "-f", dockerfile, filepath.Join(w.dir, dir))
+}
+
+// compose runs Docker Compose on the example.
+func (w *dockerWorld) compose(t *testing.T, args ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	c := exec.CommandContext(ctx, "../bin/compose/docker-compose", append([]string{"--file", "../examples/compose/compose.yml"}, args...)...)
+	c.Env = append(os.Environ(), "DOCKER_HOST=unix://"+w.socket, "DOCKER_CONFIG="+w.dir)
+	if out, err := c.CombinedOutput(); err != nil {
+		logs, _ := w.try("ps", "--all")
+		t.Fatalf("%v: %v\n%s\n%s", c.Args, err, out, logs)
+	}
+}
+
+// composeArgs makes nsenter run a command of this machine in the network of the engine,
+// where the ports are published.
+func (w *dockerWorld) composeArgs(args ...string) []string {
+	return append([]string{"-t", fmt.Sprint(w.holder), "-n", "--"}, args...)
+}
+
+// asks returns the body of an answer, nothing if there is none.
+func (w *dockerWorld) asks(t *testing.T, url string) string {
+	t.Helper()
+	var out bytes.Buffer
+	c := exec.Command("nsenter", w.composeArgs("curl", "-s", "-m", "5", url)...)
+	c.Stdout = &out
+	_ = c.Run() // no answer is an answer
+	return out.String()
+}
+
+// query returns the value of the only series that a query has, else nothing.
+func (w *dockerWorld) query(t *testing.T, expr string) string {
+	t.Helper()
+	c := exec.Command("nsenter", w.composeArgs("curl", "-s", "-G", "--data-urlencode", "query="+expr, "http://127.0.0.1:9090/api/v1/query")...)
+	out, _ := c.Output()
+	var answer struct {
+		Data struct{ Result []struct{ Value [2]any } }
+	}
+	if json.Unmarshal(out, &answer) != nil || len(answer.Data.Result) != 1 {
+		return ""
+	}
+	return fmt.Sprint(answer.Data.Result[0].Value[1])
+}
