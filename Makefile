@@ -99,5 +99,12 @@ $(APISERVER_BIN)/etcd: e2e/apiserver/k8s/go.mod
 	cd e2e/apiserver/k8s && CGO_ENABLED=0 nice $(GO) build -trimpath -ldflags '-s -w' -o $@ go.etcd.io/etcd/server/v3
 	touch $@
 
+.PHONY: mixin mixin-test
+mixin: ## Renders alerts, rules and dashboard.
+	cd mixin && $(GO) run .
+
+mixin-test: ## What is rendered is current, and does what it should. Needs promtool.
+	cd mixin && $(GO) test -count=1 ./...
+
 clean:
 	rm -rf bin dist prober_exporter

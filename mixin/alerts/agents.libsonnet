@@ -1,0 +1,82 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0; see LICENSE.
+
+{
+  prometheusAlerts+:: {
+    local config = $._config.alerts,
+    local p = $._parts,
+    local which = 'The agent {{ $labels.instance }} of job {{ $labels.job }}',
+
+    groups+: [
+      {
+        name: 'prober.agents',
+        rules: [
+          $._alert(
+            'ProberExporterLate',
+            |||
+              %(lateness)s > %(seconds)g
+              or
+              %(targets)s
+              and on (%(agent)s)
+              sum by (%(agent)s) (rate(%(failures)s[%(window)s])) > 0
+            ||| % {
+              lateness: p.recorded.lateness,
+              seconds: config.ProberExporterLate.seconds,
+              targets: p.of('prober_exporter_targets'),
+              agent: p.agent,
+              failures: p.of('prober_probe_failures_total', 'reason="agent_late"'),
+              window: $._config.window,
+            },
+            'The agent {{ $labels.instance }} is late with its probes.',
+            which + ' begins probes late (one in a hundred by more than %g s), or so late that their outcome says nothing (agent_late).' % config.ProberExporterLate.seconds,
+          ),
+          $._alert(
+            'ProberExporterReloadFailed',
+            // Both are of one scrape, so their labels are the same.
+            |||
+              %s == 0
+              and
+              %s > 0
+            ||| % [
+              p.of('prober_exporter_config_last_reload_successful'),
+              p.of('prober_exporter_config_last_reload_success_timestamp_seconds'),
+            ],
+            'The agent {{ $labels.instance }} has refused its configuration.',
+            which + ' has refused its last configuration and goes on with the one before.',
+          ),
+          $._alert(
+            'ProberExporterNotConfigured',
+            |||
+              %s == 0
+              unless
+              %s > 0
+            ||| % [
+              p.of('prober_exporter_config_last_reload_successful'),
+              p.of('prober_exporter_config_last_reload_success_timestamp_seconds'),
+            ],
+            'The agent {{ $labels.instance }} has no configuration.',
+            which + ' has been started with a configuration that it cannot use. It probes nothing, calls everything live and nothing ready.',
+          ),
+          $._alert(
+            'ProberExporterSourceDown',
+            '%s == 0' % p.of('prober_exporter_source_up'),
+            'The instance source {{ $labels.source }} of {{ $labels.instance }} does not work.',
+            which + ' cannot ask its source {{ $labels.source }} which instances run. It does not see restarts.',
+          ),
+          $._alert(
+            'ProberExporterDown',
+            '%s == 0' % p.scrapes,
+            'The agent {{ $labels.instance }} cannot be scraped.',
+            which + ' cannot be scraped. There is no word of its targets, and no other alert on them.',
+          ),
+          $._alert(
+            'ProberExporterAbsent',
+            'absent(%s)' % p.scrapes,
+            'No agent is scraped at all.',
+            'Prometheus scrapes nothing that would be an agent. There is no word of any target, and no other alert on them.',
+          ),
+        ],
+      },
+    ],
+  },
+}

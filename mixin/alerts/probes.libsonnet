@@ -1,0 +1,68 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0; see LICENSE.
+
+{
+  prometheusAlerts+:: {
+    local config = $._config.alerts,
+    local p = $._parts,
+    local which = 'The {{ $labels.probe_type }} probe of target {{ $labels.target }}, made by {{ $labels.instance }},',
+
+    groups+: [
+      {
+        name: 'prober.probes',
+        rules: [
+          $._alert(
+            'ProberProbeNearTimeout',
+            |||
+              (
+                %(p95)s
+                or
+                %(mean)s
+              )
+              / %(timeout)s
+              > %(ratio)g
+            ||| % {
+              p95: p.recorded.p95,
+              mean: p.recorded.mean,
+              timeout: p.of('prober_probe_timeout_seconds'),
+              ratio: config.ProberProbeNearTimeout.ratio,
+            },
+            'Probes of target {{ $labels.target }} take nearly as long as they may.',
+            which + ' takes {{ $value | humanizePercentage }} of its timeout when it succeeds. A little more, and it fails.',
+          ),
+          $._alert(
+            'ProberProbeNotAttempted',
+            '%s > %g' % [p.recorded.notAttempted, config.ProberProbeNotAttempted.ratio],
+            'Probes of target {{ $labels.target }} cannot be attempted.',
+            which + ' could not be attempted {{ $value | humanizePercentage }} of the time. What it says of the target is old.',
+          ),
+          $._alert(
+            'ProberProbeNotRun',
+            |||
+              (
+                time() - %(last)s
+                  > 3 * (%(period)s + %(timeout)s) + %(slack)g
+                or
+                sum without (result) (%(total)s) == 0
+              )
+              and %(held)s == 0
+              and %(gated)s == 0
+              and ignoring (probe_type) %(running)s == 1
+            ||| % {
+              last: p.of('prober_probe_last_run_timestamp_seconds'),
+              period: p.of('prober_probe_period_seconds'),
+              timeout: p.of('prober_probe_timeout_seconds'),
+              slack: config.ProberProbeNotRun.slackSeconds,
+              total: p.shared('prober_probe_total'),
+              held: p.of('prober_probe_held'),
+              gated: p.of('prober_probe_gated'),
+              running: p.of('prober_target_running'),
+            },
+            'Target {{ $labels.target }} is not probed.',
+            which + ' is due and has not been run. What it says of the target is old.',
+          ),
+        ],
+      },
+    ],
+  },
+}

@@ -1,0 +1,77 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0; see LICENSE.
+
+{
+  prometheusAlerts+:: {
+    local config = $._config.alerts,
+    local p = $._parts,
+    local which = 'Target {{ $labels.target }}, watched by {{ $labels.instance }},',
+
+    groups+: [
+      {
+        name: 'prober.targets',
+        rules: [
+          $._alert(
+            'ProberTargetNotReady',
+            '%s == 0' % p.of('prober_target_ready'),
+            'Target {{ $labels.target }} is not ready.',
+            which + ' has not been ready for %s: it gets no traffic.' % config.ProberTargetNotReady['for'],
+          ),
+          $._alert(
+            'ProberTargetNotLive',
+            '%s == 0' % p.of('prober_target_live'),
+            'Target {{ $labels.target }} is not live, and nobody restarts it.',
+            which + ' has been due for a restart for %s. A kubelet would have made it by now.' % config.ProberTargetNotLive['for'],
+          ),
+          $._alert(
+            'ProberTargetFlapping',
+            // An instance has two changes at the most that are no flapping: it gets
+            // ready, and it fails before it is restarted.
+            |||
+              increase(%s[%s])
+              - ignoring (probe_type) group_left ()
+              2 * increase(%s[%s])
+              > %g
+            ||| % [
+              p.of('prober_probe_transitions_total'),
+              config.ProberTargetFlapping.window,
+              p.of('prober_target_restarts_total'),
+              config.ProberTargetFlapping.window,
+              config.ProberTargetFlapping.changes,
+            ],
+            'Target {{ $labels.target }} is flapping.',
+            which + ' changes its mind: its {{ $labels.probe_type }} probe has changed its result about {{ printf "%.0f" $value }} times in ' +
+            config.ProberTargetFlapping.window + ', beyond what restarts explain.',
+          ),
+          $._alert(
+            'ProberTargetRestarting',
+            'increase(%s[%s]) > %g' % [
+              p.of('prober_target_restarts_total'),
+              config.ProberTargetRestarting.window,
+              config.ProberTargetRestarting.restarts,
+            ],
+            'Target {{ $labels.target }} is restarted again and again.',
+            which + ' has been restarted about {{ printf "%.0f" $value }} times in ' + config.ProberTargetRestarting.window + '.',
+          ),
+          $._alert(
+            'ProberTargetStartupStuck',
+            // Looking back keeps the alert over the moments at which a crashing target
+            // does not run.
+            |||
+              max_over_time(%s[%s]) == 0
+              and
+              max_over_time(%s[%s]) == 1
+            ||| % [
+              p.of('prober_target_started'),
+              $._config.window,
+              p.of('prober_target_running'),
+              $._config.window,
+            ],
+            'Target {{ $labels.target }} runs, and does not get started.',
+            which + ' runs, and its startup probe has not succeeded for %s.' % config.ProberTargetStartupStuck['for'],
+          ),
+        ],
+      },
+    ],
+  },
+}

@@ -1,0 +1,228 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0; see LICENSE.
+
+local g = import 'panels.libsonnet';
+
+// What is looked at: a target's series, a probe's duration, an agent's series.
+local target(metric, matchers='') =
+  metric + '{job=~"$job",namespace=~"$namespace",target=~"$target"%s}' % (if matchers == '' then '' else ',' + matchers);
+local agent(metric) = metric + '{job=~"$job",namespace=~"$namespace"}';
+local rate(series) = 'rate(%s[$__rate_interval])' % series;
+
+// What Prometheus takes as a native histogram has no classic buckets.
+local quantile(q, by, native, classic) =
+  'histogram_quantile(%s, sum by (%s) (%s))\nor\nhistogram_quantile(%s, sum by (%s, le) (%s))' % [q, by, rate(native), q, by, rate(classic)];
+
+local probe = '{{target}} {{probe_type}} {{instance}}';
+local one = '{{target}} {{instance}}';
+local successful = 'result="successful"';
+local took = 'prober_probe_duration_seconds';
+local lateness = 'prober_exporter_probe_lateness_seconds';
+
+local good = g.steps([[null, 'text']]);
+local bad = g.steps([[null, 'green'], [1, 'red']]);
+local notice = g.steps([[null, 'green'], [1, 'orange']]);
+
+local numbers = [
+  4,
+  [4, g.stat('Targets', 'Targets that are probed.', 'count(%s)' % target('prober_target_ready'), good)],
+  [4, g.stat('Not ready', 'Targets that get no traffic.', 'count(%s == 0)' % target('prober_target_ready'), bad)],
+  [4, g.stat('Not live', 'Targets that a kubelet would restart.', 'count(%s == 0)' % target('prober_target_live'), bad)],
+  [4, g.stat('Not running', 'Targets of which no instance runs.', 'count(%s == 0)' % target('prober_target_running'), notice)],
+  [4, g.stat('Restarts', 'New instances in the time that is shown.', 'round(sum(increase(%s[$__range])))' % target('prober_target_restarts_total'), notice)],
+  [4, g.stat('Agents down', 'Agents that were there in the time that is shown, and cannot be scraped.', |||
+    count(
+      %s == 0
+      and on (job, instance)
+      last_over_time(%s[$__range])
+    )
+  ||| % [agent('up'), agent('prober_exporter_targets')], bad)],
+];
+
+local state = g.states(
+  'State',
+  'Each target over time.',
+  g.query(|||
+    %(live)s
+    * (1 + %(running)s + %(started)s + %(ready)s)
+  ||| % {
+    live: target('prober_target_live'),
+    running: target('prober_target_running'),
+    started: target('prober_target_started'),
+    ready: target('prober_target_ready'),
+  }, one),
+  g.words({
+    '0': ['to be restarted', 'dark-red'],
+    '1': ['not running', 'text'],
+    '2': ['starting', 'blue'],
+    '3': ['not ready', 'orange'],
+    '4': ['ready', 'green'],
+  }),
+);
+
+local failing = g.table(
+  'Failing now',
+  'Probes whose last attempts failed. Success: the result after thresholds. Held: no attempts until there is a new instance.',
+  [
+    g.now('%s > 0' % target('prober_probe_consecutive_failures')),
+    g.now('%s and %s > 0' % [target('prober_probe_success'), target('prober_probe_consecutive_failures')]),
+    g.now('%s and %s > 0' % [target('prober_probe_held'), target('prober_probe_consecutive_failures')]),
+    g.now('time() - %s and %s > 0' % [target('prober_probe_last_run_timestamp_seconds'), target('prober_probe_consecutive_failures')]),
+  ],
+  ['failures in a row', 'success', 'held', 'seconds since the last'],
+  ['endpoint', 'container', 'prometheus'],
+);
+
+local why = g.lines(
+  'Failures by reason',
+  'Attempts a second that failed or could not be made.',
+  [g.query('sum by (target, probe_type, reason) (%s) > 0' % rate(target('prober_probe_failures_total')), '{{target}} {{probe_type}} {{reason}}')],
+  'cps',
+);
+
+local share = g.lines(
+  'Attempts that failed',
+  'Of all attempts.',
+  [g.query(|||
+    sum by (target, probe_type, instance) (%s)
+    /
+    sum by (target, probe_type, instance) (%s)
+  ||| % [rate(target('prober_probe_total', 'result!="successful"')), rate(target('prober_probe_total'))], probe)],
+  'percentunit',
+);
+
+local durations = [
+  g.lines(
+    'Duration, %s' % of[0],
+    'Of successful probes. Classic buckets are coarse; scrape native histograms to see more.',
+    [g.query(quantile(of[1], 'target, probe_type, instance', target(took, successful), target(took + '_bucket', successful)), probe)],
+    's',
+  )
+  for of in [['median', '0.5'], ['99th percentile', '0.99']]
+];
+
+local used = g.lines(
+  'Part of the timeout',
+  'Mean duration of successful probes, as a part of their timeout. At 1 they fail.',
+  [g.query(|||
+    (
+      sum without (result) (histogram_sum(%(native)s) / histogram_count(%(native)s))
+      or
+      sum without (result) (%(sum)s / %(count)s)
+    )
+    / %(timeout)s
+  ||| % {
+    native: rate(target(took, successful)),
+    sum: rate(target(took + '_sum', successful)),
+    count: rate(target(took + '_count', successful)),
+    timeout: target('prober_probe_timeout_seconds'),
+  }, probe)],
+  'percentunit',
+) + g.limit(1);
+
+local restarts = g.lines(
+  'Restarts',
+  'New instances.',
+  [g.query('increase(%s[$__rate_interval])' % target('prober_target_restarts_total'), one)],
+);
+
+local changes = g.lines(
+  'Changes of result',
+  'By probing, after thresholds. Many of them are flapping.',
+  [g.query('increase(%s[$__rate_interval])' % target('prober_probe_transitions_total'), probe)],
+);
+
+local startup = g.lines(
+  'Startup',
+  "From an instance's start until it was started.",
+  [g.query(target('prober_target_startup_duration_seconds'), one)],
+  's',
+);
+
+local agents = [
+  g.lines(
+    'Probes a second',
+    'By what became of them.',
+    [g.query('sum by (result) (%s)' % rate(target('prober_probe_total')), '{{result}}')],
+    'cps',
+    stacked=true,
+  ),
+  g.lines(
+    'Lateness, 99th percentile',
+    'How late turns begin. The agent or its machine is short of CPU if it is high.',
+    [g.query(quantile('0.99', 'job, instance', agent(lateness), agent(lateness + '_bucket')), '{{instance}}')],
+    's',
+  ),
+  g.lines(
+    'Attempts in flight',
+    '',
+    [g.query(agent('prober_exporter_probes_in_flight'), '{{instance}}')],
+  ),
+  g.states(
+    'Configuration',
+    'Whether the last load of the configuration succeeded.',
+    g.query(agent('prober_exporter_config_last_reload_successful'), '{{instance}}'),
+    g.words({ '0': ['refused', 'red'], '1': ['loaded', 'green'] }),
+  ),
+  g.states(
+    'Sources of instances',
+    'Whether the agent can ask which instances run.',
+    g.query(agent('prober_exporter_source_up'), '{{source}} {{instance}}'),
+    g.words({ '0': ['does not work', 'red'], '1': ['works', 'green'] }),
+  ),
+  g.lines(
+    'Resident memory',
+    '',
+    [g.query('%s and on (job, instance) %s' % [agent('process_resident_memory_bytes'), agent('prober_exporter_targets')], '{{instance}}')],
+    'bytes',
+  ),
+  g.lines(
+    'CPU',
+    'Cores in use.',
+    [g.query('%s and on (job, instance) %s' % [rate(agent('process_cpu_seconds_total')), agent('prober_exporter_targets')], '{{instance}}')],
+  ),
+  g.lines(
+    'Panics',
+    'Caught in a probe, which is then unknown. There should be none.',
+    [g.query('increase(%s[$__rate_interval])' % agent('prober_exporter_panics_total'), '{{instance}}')],
+  ),
+];
+
+function(config) {
+  uid: config.uid,
+  title: config.title,
+  tags: config.tags,
+  editable: true,
+  schemaVersion: 39,
+  version: 1,
+  refresh: config.refresh,
+  time: { from: config.from, to: 'now' },
+  timezone: 'browser',
+  graphTooltip: 1,
+  annotations: { list: [] },
+  links: [],
+  templating: {
+    list: [
+      g.datasources,
+      g.label('job', 'Job', 'prober_exporter_targets', '.+'),
+      // Only a scrape in Kubernetes has it.
+      g.label('namespace', 'Namespace', 'prober_exporter_targets{job=~"$job"}', '.*'),
+      // Some, even if all: the kubelet's series of the same names have no target.
+      g.label('target', 'Target', 'prober_target_ready{job=~"$job",namespace=~"$namespace"}', '.+'),
+    ],
+  },
+  panels: g.lay([
+    numbers,
+    'What is not ready, and why',
+    [10, [14, state], [10, failing]],
+    [8, [12, why], [12, share]],
+    'Durations',
+    [8, [8, durations[0]], [8, durations[1]], [8, used]],
+    'Lives',
+    [8, [8, restarts], [8, changes], [8, startup]],
+    'Agents',
+    [8, [8, agents[0]], [8, agents[1]], [8, agents[2]]],
+    [6, [12, agents[3]], [12, agents[4]]],
+    [8, [8, agents[5]], [8, agents[6]], [8, agents[7]]],
+  ]),
+}
