@@ -99,7 +99,10 @@ $(APISERVER_BIN)/etcd: e2e/apiserver/k8s/go.mod
 	cd e2e/apiserver/k8s && CGO_ENABLED=0 nice $(GO) build -trimpath -ldflags '-s -w' -o $@ go.etcd.io/etcd/server/v3
 	touch $@
 
-.PHONY: mixin mixin-test
+.PHONY: e2e-prometheus mixin mixin-test
+e2e-prometheus: ## The mixin and the examples in a real Prometheus and Alertmanager, with a real agent.
+	e2e/prometheus.sh
+
 mixin: ## Renders alerts, rules and dashboard.
 	cd mixin && $(GO) run .
 

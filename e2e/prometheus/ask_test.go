@@ -1,0 +1,270 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+//go:build e2e && linux
+
+package prometheus
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// server is a Prometheus.
+type server struct {
+	name, file, addr string
+	process          *process
+}
+
+// sample is one series of an answer, with its value at one moment.
+type sample struct {
+	labels map[string]string
+	value  float64 // of a native histogram its number of observations
+}
+
+// query asks a Prometheus, at this moment.
+func (s *server) query(t *testing.T, expr string) []sample {
+	t.Helper()
+	var answer struct {
+		Data struct {
+			ResultType string
+			Result     []struct {
+				Metric    map[string]string
+				Value     [2]any
+				Histogram []any
+			}
+		}
+	}
+	s.ask(t, "/api/v1/query", url.Values{"query": {expr}}, &answer)
+	if answer.Data.ResultType != "vector" {
+		t.Fatalf("%s: %s is a %s", s.name, expr, answer.Data.ResultType)
+	}
+	var all []sample
+	for _, r := range answer.Data.Result {
+		text := r.Value[1]
+		if len(r.Histogram) == 2 {
+			text = r.Histogram[1].(map[string]any)["count"]
+		}
+		value, err := strconv.ParseFloat(fmt.Sprint(text), 64)
+		if err != nil {
+			t.Fatalf("%s: %s: %v", s.name, expr, err)
+		}
+		all = append(all, sample{r.Metric, value})
+	}
+	return all
+}
+
+// one returns the only sample of an answer, once there is one.
+func (s *server) one(t *testing.T, expr string) sample {
+	t.Helper()
+	var got []sample
+	eventually(t, fmt.Sprintf("%s: one series: %s", s.name, expr), func() bool {
+		got = s.query(t, expr)
+		return len(got) == 1
+	})
+	return got[0]
+}
+
+// becomes waits until the only sample of an answer has a value.
+func (s *server) becomes(t *testing.T, expr string, want float64) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%s: %s is %v", s.name, expr, want), func() bool {
+		got := s.query(t, expr)
+		return len(got) == 1 && got[0].value == want
+	})
+}
+
+// ask asks the API.
+func (s *server) ask(t *testing.T, path string, form url.Values, answer any) {
+	t.Helper()
+	body, err := fetch("http://" + s.addr + path + "?" + form.Encode())
+	if err == nil {
+		err = json.Unmarshal([]byte(body), answer)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v: %s", s.name, err, body)
+	}
+}
+
+// own returns a metric of the Prometheus itself, summed.
+func (s *server) own(t *testing.T, metric string) float64 {
+	t.Helper()
+	body, err := fetch("http://" + s.addr + "/metrics")
+	found := regexp.MustCompile(`(?m)^`+metric+`(?:\{.*\})? (\S+)$`).FindAllStringSubmatch(body, -1)
+	if err != nil || len(found) == 0 {
+		t.Fatalf("%s has no metric %s: %v", s.name, metric, err)
+	}
+	sum := 0.0
+	for _, m := range found {
+		v, err := strconv.ParseFloat(m[1], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += v
+	}
+	return sum
+}
+
+// panel is what there is to ask of one.
+type panel struct {
+	Title   string
+	Targets []struct{ RefID, Expr string }
+}
+
+// dashboard returns the panels of the rendered dashboard, and its variables' queries by
+// their labels.
+func dashboard(t *testing.T) (panels []panel, variables map[string]string) {
+	t.Helper()
+	var board struct {
+		Panels     []panel
+		Templating struct {
+			List []struct {
+				Name, Type, Definition string
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(read(t, "../../mixin/rendered/dashboards/prober.json")), &board); err != nil {
+		t.Fatal(err)
+	}
+	variables = map[string]string{}
+	for _, v := range board.Templating.List {
+		if v.Type == "query" {
+			variables[v.Name] = v.Definition
+		}
+	}
+	return board.Panels, variables
+}
+
+// chosen puts values in the place of a dashboard's variables, as Grafana does.
+func chosen(expr string) string {
+	for _, pair := range [][2]string{
+		{"$__rate_interval", "10s"},
+		{"$__range", "5m"},
+		{"$job", "prober"},
+		{"$namespace", "(monitoring|shop)"},
+		{"$target", "(app|hung|gone|broken)"},
+	} {
+		expr = strings.ReplaceAll(expr, pair[0], pair[1])
+	}
+	return expr
+}
+
+// get asks a URL and tells whether it answered well.
+func get(url string) error {
+	_, err := fetch(url)
+	return err
+}
+
+// fetch returns the body of a good answer.
+func fetch(url string) (string, error) {
+	client := http.Client{Timeout: 10 * time.Second}
+	resp, err := client.Get(url)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", url, resp.Status)
+	}
+	return string(body), err
+}
+
+// command runs a program that must succeed, and returns what it prints.
+func command(t *testing.T, env []string, program string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Env = append(os.Environ(), env...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", cmd, err, out)
+	}
+	return string(out)
+}
+
+// version returns the major version of a program of Prometheus.
+func version(t *testing.T, program string) int {
+	t.Helper()
+	out := command(t, nil, program, "--version")
+	m := regexp.MustCompile(`version (\d+)\.`).FindStringSubmatch(out)
+	if m == nil {
+		t.Fatalf("%s has no version: %s", program, out)
+	}
+	major, _ := strconv.Atoi(m[1])
+	return major
+}
+
+// given is the last port that has been given out.
+var given = 20000 + os.Getpid()%10000
+
+// freePort returns a port on loopback that nobody has. It is below those of outgoing
+// connections: one to a port that nobody listens on could meet itself there.
+func freePort() int {
+	for {
+		given++
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", given))
+		if err == nil {
+			listener.Close()
+			return given
+		}
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func absolute(t *testing.T, path string) string {
+	t.Helper()
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// eventually polls until ok, for as long as a slow machine may take.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(60 * time.Second); !ok(); <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited 60 s in vain: %s", what)
+		}
+	}
+}

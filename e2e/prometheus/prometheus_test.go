@@ -1,0 +1,281 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+//go:build e2e && linux
+
+package prometheus
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// One world, in which one thing happens after the other.
+func TestPrometheus(t *testing.T) {
+	w := newWorld(t)
+	for _, step := range []struct {
+		name string
+		test func(*testing.T, *world)
+	}{
+		{"Files", files},
+		{"RulesLoad", rulesLoad},
+		{"Labels", labels},
+		{"Alert", alert},
+		{"OtherAlerts", otherAlerts},
+		{"Histograms", histograms},
+		{"AppRestart", appRestart},
+		{"Dashboard", dashboards},
+		{"Reload", reload},
+		{"AgentRestart", agentRestart},
+	} {
+		if !t.Run(step.name, func(t *testing.T) { step.test(t, w) }) {
+			return // what follows builds on it
+		}
+	}
+}
+
+// both runs a check against both servers.
+func (w *world) both(check func(*server)) {
+	check(w.renamed)
+	check(w.honoured)
+}
+
+// The examples, as they are, please promtool and amtool; so do the agent's metrics.
+func files(t *testing.T, w *world) {
+	command(t, nil, "promtool", "check", "config", "../../examples/prometheus/prometheus.yml")
+	if amtool, err := exec.LookPath("amtool"); err == nil {
+		command(t, nil, amtool, "check-config", "../../examples/prometheus/alertmanager.yml")
+	}
+	w.both(func(s *server) { s.becomes(t, `sum(prober_target_ready{target=~"app|gone"})`, 2) })
+	metrics, err := fetch("http://" + w.agent.addr + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lint := exec.CommandContext(t.Context(), "promtool", "check", "metrics")
+	lint.Stdin = strings.NewReader(metrics)
+	if out, err := lint.CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("promtool check metrics: %v\n%s", err, out)
+	}
+}
+
+// Every rule of the mixin is loaded and has been evaluated without an error.
+func rulesLoad(t *testing.T, w *world) {
+	rendered := read(t, "../../mixin/rendered/alerts.yaml") + read(t, "../../mixin/rendered/rules.yaml")
+	want := len(regexp.MustCompile(`(?m)^ *(- )?(alert|record): `).FindAllString(rendered, -1))
+	w.both(func(s *server) {
+		eventually(t, fmt.Sprintf("%s has evaluated all %d rules", s.name, want), func() bool {
+			var answer struct {
+				Data struct {
+					Groups []struct {
+						Rules []struct{ Name, Health, LastError string }
+					}
+				}
+			}
+			s.ask(t, "/api/v1/rules", nil, &answer)
+			good := 0
+			for _, group := range answer.Data.Groups {
+				for _, rule := range group.Rules {
+					if rule.LastError != "" {
+						t.Fatalf("%s: %s: %s", s.name, rule.Name, rule.LastError)
+					}
+					if rule.Health == "ok" {
+						good++
+					}
+				}
+			}
+			return good == want
+		})
+	})
+}
+
+// A target's own label that the scrape attaches as well is renamed, or wins with
+// honor_labels; one that it does not attach stays as it is.
+func labels(t *testing.T, w *world) {
+	for _, c := range []struct {
+		server *server
+		want   map[string]string
+	}{
+		{w.renamed, map[string]string{"namespace": "monitoring", "exported_namespace": "shop"}},
+		{w.honoured, map[string]string{"namespace": "shop"}},
+	} {
+		want := map[string]string{
+			"__name__": "prober_target_ready", "job": "prober", "instance": w.agent.addr, "target": "app", "team": "payments",
+		}
+		maps.Copy(want, c.want)
+		if got := c.server.one(t, `prober_target_ready{target="app"}`); fmt.Sprint(got.labels) != fmt.Sprint(want) {
+			t.Errorf("%s: got %v, want %v", c.server.name, got.labels, want)
+		}
+		if got := c.server.one(t, `prober_exporter_targets`); got.labels["namespace"] != "monitoring" {
+			t.Errorf("%s: got %v, want the scrape's namespace", c.server.name, got.labels)
+		}
+	}
+}
+
+// A target that fails is told of with its own labels, and so is its recovery.
+func alert(t *testing.T, w *world) {
+	const name = "ProberTargetNotReady"
+	if n, ok := w.hook.find(name, "app", "firing"); ok {
+		t.Fatalf("the target is well, and there is %+v", n)
+	}
+	w.app.ill.Store(true)
+	var firing notice
+	eventually(t, "the notice of a target that is not ready", func() (ok bool) {
+		firing, ok = w.hook.find(name, "app", "firing")
+		return ok
+	})
+	want := map[string]string{
+		"alertname": name, "severity": "warning", "job": "prober", "instance": w.agent.addr,
+		"target": "app", "team": "payments", "namespace": "monitoring", "exported_namespace": "shop",
+	}
+	if fmt.Sprint(firing.Labels) != fmt.Sprint(want) {
+		t.Errorf("got labels %v, want %v", firing.Labels, want)
+	}
+	if !strings.Contains(firing.Annotations["summary"], "app") || !strings.HasSuffix(firing.Annotations["runbook_url"], "#probertargetnotready") {
+		t.Errorf("got annotations %v", firing.Annotations)
+	}
+	if n, ok := w.hook.find(name, "app", "resolved"); ok {
+		t.Errorf("the target is ill, and there is %+v", n)
+	}
+
+	w.app.ill.Store(false)
+	var resolved notice
+	eventually(t, "the notice that it is ready again", func() (ok bool) {
+		resolved, ok = w.hook.find(name, "app", "resolved")
+		return ok
+	})
+	if fmt.Sprint(resolved.Labels) != fmt.Sprint(want) {
+		t.Errorf("resolved with labels %v, want %v", resolved.Labels, want)
+	}
+}
+
+// Of a target that is neither live nor ready only the former is told, and that a probe
+// cannot be attempted is no word about the target.
+func otherAlerts(t *testing.T, w *world) {
+	w.gone.stop()
+	for _, c := range [][2]string{
+		{"ProberTargetNotLive", "hung"},
+		{"ProberTargetNotReady", "gone"},
+		{"ProberProbeNotAttempted", "broken"},
+	} {
+		eventually(t, fmt.Sprintf("the notice %v", c), func() bool {
+			_, ok := w.hook.find(c[0], c[1], "firing")
+			return ok
+		})
+	}
+	eventually(t, "that it is not ready is not told", func() bool {
+		return w.state(t, "ProberTargetNotReady", "hung") == "suppressed"
+	})
+	for _, name := range []string{"ProberTargetNotReady", "ProberTargetNotLive"} {
+		if n, ok := w.hook.find(name, "broken", "firing"); ok {
+			t.Errorf("there is %+v", n)
+		}
+	}
+}
+
+// state returns what the Alertmanager makes of an alert.
+func (w *world) state(t *testing.T, name, target string) string {
+	t.Helper()
+	body, err := fetch("http://" + w.alerts + "/api/v2/alerts")
+	var alerts []struct {
+		Labels map[string]string
+		Status struct{ State string }
+	}
+	if err == nil {
+		err = json.Unmarshal([]byte(body), &alerts)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range alerts {
+		if a.Labels["alertname"] == name && a.Labels["target"] == target {
+			return a.Status.State
+		}
+	}
+	return ""
+}
+
+// Quantiles are to be had of both sorts of histogram, and of those alone that each
+// server takes.
+func histograms(t *testing.T, w *world) {
+	const of = `target="app",probe_type="Liveness",result="successful"`
+	if got := w.honoured.query(t, `prober_probe_duration_seconds_bucket`); len(got) != 0 {
+		t.Errorf("native histograms have %d classic buckets", len(got))
+	}
+	if got := w.honoured.one(t, `prober_probe_duration_seconds{`+of+`}`); got.value < 1 {
+		t.Errorf("the native histogram has %v observations", got.value)
+	}
+	if got := w.renamed.query(t, `prober_probe_duration_seconds`); len(got) != 0 {
+		t.Errorf("there are %d native histograms where they are not asked for", len(got))
+	}
+	for _, c := range []struct {
+		server *server
+		expr   string
+	}{
+		{w.honoured, `histogram_quantile(0.5, rate(prober_probe_duration_seconds{` + of + `}[30s]))`},
+		{w.honoured, `histogram_sum(rate(prober_probe_duration_seconds{` + of + `}[30s])) / histogram_count(rate(prober_probe_duration_seconds{` + of + `}[30s]))`},
+		{w.honoured, `target_probe_type:prober_probe_duration_seconds:p95_rate5m{target="app",probe_type="Liveness"}`},
+		{w.honoured, `target_probe_type:prober_probe_duration_seconds:mean_rate5m{target="app",probe_type="Liveness"}`},
+		{w.honoured, `target_probe_type:prober_probe_duration_seconds:p99_rate5m{target="app",probe_type="Liveness"}`},
+		{w.renamed, `histogram_quantile(0.5, rate(prober_probe_duration_seconds_bucket{` + of + `}[30s]))`},
+		{w.renamed, `target_probe_type:prober_probe_duration_seconds:mean_rate10s{target="app",probe_type="Liveness"}`},
+		{w.renamed, `target_probe_type:prober_probe_duration_seconds:p99_rate10s{target="app",probe_type="Liveness"}`},
+	} {
+		// A slow machine may add to it. A bucket's bound is 9 % off at most.
+		if got := c.server.one(t, c.expr); got.value < 0.9*slow.Seconds() && c.server == w.honoured || got.value < 0.05 || got.value > 0.9 {
+			t.Errorf("%s: %s is %v, want about %v", c.server.name, c.expr, got.value, slow)
+		}
+	}
+}
+
+// Each query of the dashboard returns data, and each variable has values.
+func dashboards(t *testing.T, w *world) {
+	panels, variables := dashboard(t)
+	asked := 0
+	for _, p := range panels {
+		for _, target := range p.Targets {
+			expr := chosen(target.Expr)
+			if p.Title == agentsDown {
+				continue // it is asked when one is
+			}
+			asked++
+			w.both(func(s *server) {
+				eventually(t, fmt.Sprintf("%s: panel %q %s has data: %s", s.name, p.Title, target.RefID, expr), func() bool {
+					return len(s.query(t, expr)) > 0
+				})
+			})
+		}
+	}
+	if asked < 20 {
+		t.Errorf("only %d queries were asked", asked)
+	}
+	for name, want := range map[string]string{"job": "prober", "namespace": "monitoring", "target": "app broken gone hung"} {
+		m := regexp.MustCompile(`^label_values\((.*), (\w+)\)$`).FindStringSubmatch(chosen(variables[name]))
+		if m == nil || m[2] != name {
+			t.Fatalf("variable %s asks %q", name, variables[name])
+		}
+		var answer struct{ Data []string }
+		w.renamed.ask(t, "/api/v1/label/"+name+"/values", url.Values{"match[]": {m[1]}}, &answer)
+		if got := strings.Join(answer.Data, " "); got != want {
+			t.Errorf("variable %s has values %q, want %q", name, got, want)
+		}
+	}
+}
+
+// agentsDown is the panel that has data when an agent is down alone.
+const agentsDown = "Agents down"

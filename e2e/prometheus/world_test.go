@@ -1,0 +1,306 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+//go:build e2e && linux
+
+// Package prometheus runs a real Prometheus, a real Alertmanager and the agent as it is
+// shipped: the files of examples/prometheus, the mixin's rules and its dashboard. `make
+// e2e-prometheus` installs what it needs and runs it.
+package prometheus
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// world is all that runs, with its files in one directory.
+type world struct {
+	dir      string
+	binary   string
+	agent    *agent
+	app      *app
+	gone     *app
+	hook     *hook
+	renamed  *server // the scrape's labels win; classic histograms; rules with short waits
+	honoured *server // the target's labels win; native histograms; the rules as they are
+	alerts   string  // the address of the Alertmanager
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{dir: t.TempDir()}
+	w.binary = filepath.Join(w.dir, "prober_exporter")
+	command(t, []string{"CGO_ENABLED=0"}, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", w.binary, "../..")
+	command(t, nil, "go", "-C", "../../mixin", "run", ".", "-config", short, "-out", filepath.Join(w.dir, "short"))
+
+	w.app, w.gone, w.hook = newApp(t), newApp(t), newHook(t)
+	w.agent = w.newAgent(t, "agent", w.targets())
+	w.alerts = w.newAlertmanager(t)
+	w.renamed = w.newPrometheus(t, "renamed", true)
+	w.honoured = w.newPrometheus(t, "honoured", false)
+	return w
+}
+
+// short is the mixin for people who cannot wait.
+const short = `{
+	window: '10s',
+	alerts:: std.mapWithKey(function(name, alert) alert { 'for': '2s' }, super.alerts),
+}`
+
+// targets is a file with a target for each state that there is.
+func (w *world) targets() string {
+	return fmt.Sprintf(`targets:
+  - name: app # its readiness is what the test says; it can be restarted
+    labels: {team: payments, namespace: shop}
+    startupProbe: {httpGet: {path: /, port: %[1]d}, periodSeconds: 0.2}
+    readinessProbe: {httpGet: {path: /ready, port: %[1]d}, periodSeconds: 0.2, failureThreshold: 2}
+    livenessProbe: {httpGet: {path: /slow, port: %[1]d}, periodSeconds: 0.2}
+  - name: hung # neither ready nor live
+    labels: {team: payments}
+    readinessProbe: {exec: {command: ["false"]}, periodSeconds: 0.5, failureThreshold: 1}
+    livenessProbe: {exec: {command: ["false"]}, periodSeconds: 0.5, failureThreshold: 1}
+  - name: gone # will end, and not come back
+    instance: {source: listener, maxHoldSeconds: 600}
+    readinessProbe: {tcpSocket: {port: %[2]d}, periodSeconds: 0.5}
+  - name: broken # the file asks for what is not there
+    livenessProbe: {exec: {command: ["/not/there"]}, periodSeconds: 0.5}
+`, w.app.port, w.gone.port)
+}
+
+// agent is the shipped binary as a process.
+type agent struct {
+	w          *world
+	name, addr string
+	file       string
+	process    *process
+}
+
+func (w *world) newAgent(t *testing.T, name, config string) *agent {
+	t.Helper()
+	a := &agent{w: w, name: name, addr: fmt.Sprintf("127.0.0.1:%d", freePort()), file: filepath.Join(w.dir, name+".yml")}
+	write(t, a.file, config)
+	a.start(t)
+	return a
+}
+
+// start starts the agent on its address, which it had before if it ran before.
+func (a *agent) start(t *testing.T) {
+	t.Helper()
+	a.process = start(t, a.w.dir, a.name, a.w.binary, "--config.file="+a.file, "--web.listen-address="+a.addr)
+	eventually(t, a.name+" serves", func() bool { return get("http://"+a.addr+"/-/ready") == nil })
+}
+
+// replacing returns a file of examples/ with some of its text replaced; each text must
+// be there.
+func replacing(t *testing.T, file string, pairs ...string) string {
+	t.Helper()
+	text := read(t, filepath.Join("../../examples/prometheus", file))
+	for i := 0; i < len(pairs); i += 2 {
+		if !strings.Contains(text, pairs[i]) {
+			t.Fatalf("%s does not say %q", file, pairs[i])
+		}
+		text = strings.ReplaceAll(text, pairs[i], pairs[i+1])
+	}
+	return text
+}
+
+// newPrometheus starts one with the example's file, in which the addresses and intervals
+// are replaced. The scrape attaches a namespace, as in Kubernetes.
+func (w *world) newPrometheus(t *testing.T, name string, classic bool) *server {
+	t.Helper()
+	pairs := []string{
+		"127.0.0.1:9093", w.alerts,
+		"interval: 15s", "interval: 1s",
+		`- targets: ["127.0.0.1:9709"]`, fmt.Sprintf("- targets: [%q]\n        labels: {namespace: monitoring}", w.agent.addr),
+	}
+	rules := filepath.Join(w.dir, "short")
+	args := []string{}
+	if !classic {
+		rules = absolute(t, "../../mixin/rendered")
+		pairs = append(pairs, "honor_labels: false", "honor_labels: true")
+		if version(t, "prometheus") < 3 {
+			args = append(args, "--enable-feature=native-histograms")
+		} else {
+			pairs = append(pairs, "# scrape_native", "scrape_native")
+		}
+	}
+	file := filepath.Join(w.dir, name+".yml")
+	write(t, file, replacing(t, "prometheus.yml", append(pairs, "../../mixin/rendered", rules)...))
+	s := &server{name: name, file: file, addr: fmt.Sprintf("127.0.0.1:%d", freePort())}
+	s.process = start(t, w.dir, name, "prometheus", append(args, "--config.file="+file, "--web.listen-address="+s.addr,
+		"--storage.tsdb.path="+filepath.Join(w.dir, name))...)
+	eventually(t, name+" serves", func() bool { return get("http://"+s.addr+"/-/ready") == nil })
+	return s
+}
+
+// newAlertmanager starts one with the example's file, in which the receiver's address and
+// the waits are replaced, and returns its address.
+func (w *world) newAlertmanager(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(w.dir, "alertmanager.yml")
+	write(t, file, replacing(t, "alertmanager.yml",
+		"http://127.0.0.1:9095/alerts", w.hook.url, "group_wait: 30s", "group_wait: 1s", "group_interval: 5m", "group_interval: 1s"))
+	addr := fmt.Sprintf("127.0.0.1:%d", freePort())
+	start(t, w.dir, "alertmanager", "prometheus-alertmanager", "--config.file="+file, "--web.listen-address="+addr,
+		"--storage.path="+filepath.Join(w.dir, "alerts"), "--cluster.listen-address=")
+	eventually(t, "the Alertmanager serves", func() bool { return get("http://"+addr+"/-/ready") == nil })
+	return addr
+}
+
+// app is an application: it is ready when the test says so, and takes its time for /slow.
+type app struct {
+	port   int
+	ill    atomic.Bool
+	server *http.Server
+	done   sync.WaitGroup
+}
+
+// slow is how long /slow takes.
+const slow = 60 * time.Millisecond
+
+func newApp(t *testing.T) *app {
+	t.Helper()
+	a := &app{port: freePort()}
+	a.start(t)
+	t.Cleanup(a.stop)
+	return a
+}
+
+func (a *app) start(t *testing.T) {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", a.port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.server = &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/ready" && a.ill.Load():
+			w.WriteHeader(http.StatusServiceUnavailable)
+		case r.URL.Path == "/slow":
+			timer := time.NewTimer(slow)
+			defer timer.Stop()
+			<-timer.C
+		}
+	})}
+	a.done.Go(func() { _ = a.server.Serve(listener) })
+}
+
+// stop ends it as a crash would: nobody listens any more.
+func (a *app) stop() {
+	a.server.Close()
+	a.done.Wait()
+}
+
+// hook takes what the Alertmanager delivers.
+type hook struct {
+	url string
+
+	mu   sync.Mutex
+	seen []notice
+}
+
+// notice is one alert of a delivery.
+type notice struct {
+	Status      string
+	Labels      map[string]string
+	Annotations map[string]string
+}
+
+func newHook(t *testing.T) *hook {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &hook{url: fmt.Sprintf("http://%s/alerts", listener.Addr())}
+	server := &http.Server{Handler: h}
+	var done sync.WaitGroup
+	done.Go(func() { _ = server.Serve(listener) })
+	t.Cleanup(func() { server.Close(); done.Wait() })
+	return h
+}
+
+func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var delivery struct{ Alerts []notice }
+	if err := json.NewDecoder(r.Body).Decode(&delivery); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.seen = append(h.seen, delivery.Alerts...)
+}
+
+// find returns the last notice of an alert on a target with a status.
+func (h *hook) find(alert, target, status string) (notice, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, n := range slices.Backward(h.seen) {
+		if n.Labels["alertname"] == alert && n.Labels["target"] == target && n.Status == status {
+			return n, true
+		}
+	}
+	return notice{}, false
+}
+
+// process is a program that ends with the test.
+type process struct {
+	cmd *exec.Cmd
+	log string
+}
+
+func start(t *testing.T, dir, name, program string, args ...string) *process {
+	t.Helper()
+	log, err := os.OpenFile(filepath.Join(dir, name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	p := &process{cmd: exec.Command(program, args...), log: log.Name()}
+	p.cmd.Stdout, p.cmd.Stderr = log, log
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.stop(syscall.SIGTERM)
+		if t.Failed() {
+			text := read(t, p.log)
+			t.Logf("the last words of %s:\n%s", name, text[max(0, len(text)-3000):])
+		}
+	})
+	return p
+}
+
+// stop ends it, if it has not been ended, and waits for that.
+func (p *process) stop(signal os.Signal) {
+	if p.cmd.ProcessState != nil {
+		return
+	}
+	_ = p.cmd.Process.Signal(signal)
+	stuck := time.AfterFunc(20*time.Second, func() { _ = p.cmd.Process.Kill() })
+	defer stuck.Stop()
+	_ = p.cmd.Wait()
+}

@@ -1,0 +1,106 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package main
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"testing"
+)
+
+// board is what the tests have to know of a dashboard.
+type board struct {
+	Panels []struct {
+		ID         int
+		Type       string
+		Title      string
+		GridPos    struct{ X, Y, W, H int }
+		Datasource *struct{ UID string }
+		Targets    []struct {
+			RefID      string
+			Expr       string
+			Datasource struct{ UID string }
+		}
+	}
+	Templating struct {
+		List []struct {
+			Name, Type string
+			Query      any
+		}
+	}
+}
+
+func dashboard(t *testing.T) board {
+	t.Helper()
+	var b board
+	if err := json.Unmarshal([]byte(read(t, "rendered/dashboards/prober.json")), &b); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// Panels have an ID of their own, room of their own, and ask the chosen data source;
+// every variable that they use is there.
+func TestDashboard(t *testing.T) {
+	b := dashboard(t)
+	variables := []string{"__rate_interval", "__range"}
+	for _, v := range b.Templating.List {
+		variables = append(variables, v.Name)
+	}
+	for _, want := range []string{"datasource", "job", "namespace", "target"} {
+		if !slices.Contains(variables, want) {
+			t.Errorf("there is no variable %s", want)
+		}
+	}
+	taken := map[[2]int]string{}
+	ids := map[int]bool{}
+	for _, p := range b.Panels {
+		if ids[p.ID] || p.ID == 0 {
+			t.Errorf("panel %q: ID %d is taken", p.Title, p.ID)
+		}
+		ids[p.ID] = true
+		if p.GridPos.X+p.GridPos.W > 24 {
+			t.Errorf("panel %q: %+v is beyond the grid", p.Title, p.GridPos)
+		}
+		for x := range p.GridPos.W {
+			for y := range p.GridPos.H {
+				cell := [2]int{p.GridPos.X + x, p.GridPos.Y + y}
+				if taken[cell] != "" {
+					t.Fatalf("panel %q lies on %q", p.Title, taken[cell])
+				}
+				taken[cell] = p.Title
+			}
+		}
+		if p.Type == "row" {
+			continue
+		}
+		if len(p.Targets) == 0 || p.Datasource == nil || p.Datasource.UID != "${datasource}" {
+			t.Errorf("panel %q asks nobody: %+v", p.Title, p)
+		}
+		for _, target := range p.Targets {
+			if target.RefID == "" || target.Datasource.UID != "${datasource}" {
+				t.Errorf("panel %q: %+v", p.Title, target)
+			}
+			for _, m := range regexp.MustCompile(`\$(\w+)`).FindAllStringSubmatch(target.Expr, -1) {
+				if !slices.Contains(variables, m[1]) {
+					t.Errorf("panel %q uses $%s, which there is not", p.Title, m[1])
+				}
+			}
+		}
+	}
+	if len(ids) < 20 {
+		t.Errorf("only %d panels", len(ids))
+	}
+}

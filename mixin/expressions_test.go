@@ -1,0 +1,110 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package main
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// metric finds the names of ours in an expression, with their selectors.
+var metric = regexp.MustCompile(`\b((?:\w+:)*prober_\w+(?::\w+)*)(\{[^}]*\})?`)
+
+// expressions returns every expression of the mixin, by where it is.
+func expressions(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, field := range []string{"prometheusAlerts", "prometheusRules"} {
+		for _, r := range rules(t, field, "{}") {
+			all[r.Alert+r.Record] = r.Expr
+		}
+	}
+	for _, panel := range dashboard(t).Panels {
+		for _, target := range panel.Targets {
+			all[panel.Title+" "+target.RefID] = target.Expr
+		}
+	}
+	return all
+}
+
+// Every series that is asked for is one that the agent exports, or that is recorded.
+func TestMetricsExist(t *testing.T) {
+	known := map[string]bool{}
+	for _, m := range regexp.MustCompile(`"(prober_\w+)"`).FindAllStringSubmatch(
+		read(t, "../collector/collector.go")+read(t, "../collector/reload.go"), -1) {
+		known[m[1]] = true
+	}
+	for _, r := range rules(t, "prometheusRules", "{}") {
+		known[r.Record] = true
+		if strings.Count(r.Record, ":") != 2 {
+			t.Errorf("%s is not level:metric:operations", r.Record)
+		}
+	}
+	asked := 0
+	for where, expr := range expressions(t) {
+		for _, m := range metric.FindAllStringSubmatch(expr, -1) {
+			asked++
+			name := m[1]
+			for _, part := range []string{"_bucket", "_sum", "_count"} {
+				if base := strings.TrimSuffix(name, part); base != name && strings.HasSuffix(base, "_seconds") {
+					name = base
+				}
+			}
+			if !known[name] {
+				t.Errorf("%s asks for %s, which there is not", where, m[1])
+			}
+		}
+	}
+	if asked < 75 {
+		t.Errorf("saw only %d names", asked)
+	}
+}
+
+// The kubelet has series of two of our names: whoever asks for these says that there is
+// to be a target.
+func TestKubeletsSeries(t *testing.T) {
+	for where, expr := range expressions(t) {
+		for _, m := range metric.FindAllStringSubmatch(expr, -1) {
+			if (strings.HasPrefix(m[1], "prober_probe_total") || strings.HasPrefix(m[1], "prober_probe_duration_seconds")) &&
+				!strings.Contains(m[2], `target!=""`) && !strings.Contains(m[2], `target=~"$target"`) {
+				t.Errorf("%s asks for %s, which a kubelet has as well", where, m[0])
+			}
+		}
+	}
+}
+
+// The configuration reaches every rule: selectors, windows, names, numbers.
+func TestConfig(t *testing.T) {
+	const config = `{ selector: 'job="mine"', scrapeSelector: 'job="mine"', window: '7m', agentLabels: ['cluster', 'instance'],
+		runbookURL: 'https://runbooks.example.org/%s', alerts+:: { ProberTargetNotReady+: { 'for': '9m', severity: 'page' } } }`
+	all := append(rules(t, "prometheusAlerts", config), rules(t, "prometheusRules", config)...)
+	for _, r := range all {
+		for _, m := range metric.FindAllStringSubmatch(r.Expr, -1) {
+			if recorded := strings.Contains(m[1], ":"); !recorded && !strings.Contains(m[2], `job="mine"`) || recorded && strings.Contains(m[1], "5m") {
+				t.Errorf("%s%s: %s is not as configured", r.Alert, r.Record, m[0])
+			}
+		}
+		if strings.Contains(r.Expr, "[5m]") || strings.Contains(r.Record, "5m") || strings.Contains(r.Expr, "on (job") {
+			t.Errorf("%s%s: %s is not as configured", r.Alert, r.Record, r.Expr)
+		}
+		if r.Alert != "" && r.Annotations["runbook_url"] != "https://runbooks.example.org/"+strings.ToLower(r.Alert) {
+			t.Errorf("%s: runbook_url is %s", r.Alert, r.Annotations["runbook_url"])
+		}
+	}
+	first := all[0]
+	if first.Alert != "ProberTargetNotReady" || first.For != "9m" || first.Labels["severity"] != "page" || !strings.Contains(first.Annotations["description"], "9m") {
+		t.Errorf("got %+v", first)
+	}
+}
