@@ -17,7 +17,10 @@ import (
 	"encoding/json"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 )
 
 // board is what the tests have to know of a dashboard.
@@ -102,5 +105,39 @@ func TestDashboard(t *testing.T) {
 	}
 	if len(ids) < 20 {
 		t.Errorf("only %d panels", len(ids))
+	}
+}
+
+// Grafana's provisioning has a data source of the type that the dashboard asks for, and
+// a provider for its file.
+func TestProvisioning(t *testing.T) {
+	const dir = "../examples/grafana/provisioning/"
+	var sources struct {
+		APIVersion  int
+		Datasources []struct {
+			Name, UID, Type, Access, URL string
+			IsDefault                    bool
+			JSONData                     map[string]string
+		}
+	}
+	var boards struct {
+		APIVersion int
+		Providers  []struct {
+			Name, Folder, Type    string
+			AllowUIUpdates        bool
+			UpdateIntervalSeconds int
+			Options               struct{ Path string }
+		}
+	}
+	for file, into := range map[string]any{"datasources/prometheus.yaml": &sources, "dashboards/prober.yaml": &boards} {
+		if err := yaml.UnmarshalStrict([]byte(read(t, dir+file)), into); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+	if len(sources.Datasources) != 1 || sources.APIVersion != 1 || sources.Datasources[0].Type != "prometheus" || !sources.Datasources[0].IsDefault {
+		t.Errorf("got data sources %+v", sources)
+	}
+	if len(boards.Providers) != 1 || boards.APIVersion != 1 || boards.Providers[0].Type != "file" || !strings.HasPrefix(boards.Providers[0].Options.Path, "/") {
+		t.Errorf("got providers %+v", boards)
 	}
 }

@@ -141,7 +141,8 @@ func dashboard(t *testing.T) (panels []panel, variables map[string]string) {
 		Panels     []panel
 		Templating struct {
 			List []struct {
-				Name, Type, Definition string
+				Name, Type string
+				Query      any
 			}
 		}
 	}
@@ -150,8 +151,8 @@ func dashboard(t *testing.T) (panels []panel, variables map[string]string) {
 	}
 	variables = map[string]string{}
 	for _, v := range board.Templating.List {
-		if v.Type == "query" {
-			variables[v.Name] = v.Definition
+		if query, ok := v.Query.(map[string]any); ok {
+			variables[v.Name] = fmt.Sprint(query["query"])
 		}
 	}
 	return board.Panels, variables

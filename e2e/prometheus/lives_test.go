@@ -134,7 +134,7 @@ func agentRestart(t *testing.T, w *world) {
 		_, ok := w.hook.find("ProberExporterDown", "", "resolved")
 		return ok
 	})
-	if text := read(t, filepath.Join(w.dir, "renamed.log")); strings.Contains(text, "level=error") {
+	if text := read(t, filepath.Join(w.dir, "renamed.log")); strings.Contains(strings.ToLower(text), "level=error") {
 		t.Errorf("Prometheus has logged an error:\n%s", text)
 	}
 }

@@ -72,7 +72,7 @@
       },
     },
     options+: {
-      legend: { displayMode: 'table', placement: 'right', calcs: ['lastNotNull', 'max'], sortBy: 'Max', sortDesc: true },
+      legend: { showLegend: true, displayMode: 'table', placement: 'right', calcs: ['lastNotNull', 'max'], sortBy: 'Max', sortDesc: true },
       tooltip: { mode: 'multi', sort: 'desc' },
     },
   },
@@ -90,19 +90,33 @@
   // A bar for each series, coloured by state.
   states(title, description, target, words):: panel('state-timeline', title, description, [target]) {
     fieldConfig+: { defaults+: { mappings: words, custom: { fillOpacity: 80, lineWidth: 0 } } },
-    options+: { showValue: 'never', mergeValues: true, rowHeight: 0.8, legend: { displayMode: 'list', placement: 'bottom' } },
+    options+: { showValue: 'never', mergeValues: true, rowHeight: 0.8, perPage: 40, legend: { showLegend: true, displayMode: 'list', placement: 'bottom', calcs: [] } },
   },
 
-  // A row for each set of labels, a column for each query, named by columns.
-  table(title, description, targets, columns, hidden):: panel('table', title, description, targets) {
+  // A row for each set of labels, a column for each query: [name, query, words or null].
+  // Rows are merged by their labels, so all queries have to return the same ones.
+  table(title, description, columns):: panel('table', title, description, [column[1] for column in columns]) {
+    fieldConfig+: {
+      overrides: [
+        {
+          matcher: { id: 'byName', options: column[0] },
+          properties: [
+            { id: 'mappings', value: column[2] },
+            { id: 'custom.cellOptions', value: { type: 'color-text' } },
+          ],
+        }
+        for column in columns
+        if column[2] != null
+      ],
+    },
     options+: { showHeader: true, cellHeight: 'sm' },
     transformations: [
       { id: 'merge', options: {} },
       {
         id: 'organize',
         options: {
-          excludeByName: { [name]: true for name in ['Time', '__name__'] + hidden },
-          renameByName: { ['Value #' + std.char(std.codepoint('A') + i)]: columns[i] for i in std.range(0, std.length(columns) - 1) },
+          excludeByName: { Time: true },
+          renameByName: { ['Value #' + std.char(std.codepoint('A') + i)]: columns[i][0] for i in std.range(0, std.length(columns) - 1) },
         },
       },
     ],
@@ -147,7 +161,6 @@
     label: label,
     datasource: datasource,
     query: { query: 'label_values(%s, %s)' % [metric, name], refId: name },
-    definition: self.query.query,
     refresh: 2,
     sort: 1,
     multi: true,
@@ -162,6 +175,6 @@
     label: 'Data source',
     query: 'prometheus',
     refresh: 1,
-    current: {},
+    current: { selected: true, text: 'default', value: 'default' },
   },
 }

@@ -60,18 +60,18 @@ local state = g.states(
   }),
 );
 
-local failing = g.table(
-  'Failing now',
-  'Probes whose last attempts failed. Success: the result after thresholds. Held: no attempts until there is a new instance.',
-  [
-    g.now('%s > 0' % target('prober_probe_consecutive_failures')),
-    g.now('%s and %s > 0' % [target('prober_probe_success'), target('prober_probe_consecutive_failures')]),
-    g.now('%s and %s > 0' % [target('prober_probe_held'), target('prober_probe_consecutive_failures')]),
-    g.now('time() - %s and %s > 0' % [target('prober_probe_last_run_timestamp_seconds'), target('prober_probe_consecutive_failures')]),
-  ],
-  ['failures in a row', 'success', 'held', 'seconds since the last'],
-  ['endpoint', 'container', 'prometheus'],
-);
+local failing =
+  local of(series) = g.now('max by (instance, target, probe_type) (%s and %s > 0)' % [series, target('prober_probe_consecutive_failures')]);
+  g.table(
+    'Failing now',
+    'Probes whose last attempts failed. Result: after thresholds. Held: no attempts until there is a new instance.',
+    [
+      ['failures in a row', of(target('prober_probe_consecutive_failures')), null],
+      ['result', of(target('prober_probe_success')), g.words({ '0': ['Failure', 'red'], '1': ['Success', 'green'] })],
+      ['held', of(target('prober_probe_held')), g.words({ '0': ['no', 'text'], '1': ['held', 'orange'] })],
+      ['seconds ago', of('time() - ' + target('prober_probe_last_run_timestamp_seconds')), null],
+    ],
+  );
 
 local why = g.lines(
   'Failures by reason',
