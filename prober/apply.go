@@ -14,7 +14,6 @@
 package prober
 
 import (
-	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
@@ -97,15 +96,11 @@ func (m *Manager) Apply(cfg *config.Config) error {
 // before begins once its last attempt has ended: however long that takes, no other
 // target waits for it.
 func (m *Manager) startAll(targets []*target, before map[string]*target) {
-	probes := 0
-	for _, t := range targets {
-		probes += len(t.workers)
-	}
+	first := newPhases(targets)
 	start := func(t *target) {
 		now := time.Now()
 		for _, w := range t.workers {
-			spread := min(w.probe.Period, time.Duration(probes)*time.Millisecond)
-			w.start(m.slotBefore(now.Add(rand.N(spread)), w.probe.Period))
+			w.start(m.slotBefore(now.Add(first.take(w.probe.Period)), w.probe.Period))
 		}
 	}
 	ready := make(chan *target)

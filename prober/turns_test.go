@@ -23,7 +23,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/prober/action"
 	"github.com/prober-exporter/prober_exporter/prober/gate"
 )
@@ -41,32 +40,6 @@ func TestFirstTurnAtOnce(t *testing.T) {
 		equal(t, "readiness", w.at("app/readiness"), 0, 10*time.Second, 20*time.Second)
 		if got := w.at("app/liveness"); len(got) != 81 || got[1] != 250*ms {
 			t.Errorf("liveness every 250 ms: %d attempts in 20 s, the second at %v; want 81, 250 ms", len(got), got[1])
-		}
-	})
-}
-
-// The first turns of 4,000 probes with a period of 2 s are spread over that period,
-// on slots of 50 ms, and none waits longer.
-func TestManyProbesAreSpread(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		defer w.m.Close()
-		var targets []config.Target
-		for i := range 4000 {
-			targets = append(targets, app(fmt.Sprintf("t%d", i), nil, every(2*time.Second), nil))
-		}
-		w.apply(targets...)
-		w.sleepUntil(3 * time.Second)
-		slots := map[time.Duration]int{}
-		for i := range 4000 {
-			first := w.at(fmt.Sprintf("t%d/readiness", i))[0]
-			if first >= 2*time.Second || first%slotWidth != 0 {
-				t.Fatalf("first turn at %v, want a slot of 50 ms below 2 s", first)
-			}
-			slots[first]++
-		}
-		if len(slots) != 40 {
-			t.Errorf("4,000 probes use %d slots, want all 40", len(slots))
 		}
 	})
 }

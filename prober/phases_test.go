@@ -1,0 +1,65 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package prober
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/config"
+)
+
+// The first turns of 4,000 probes with a period of 2 s are spread over that period,
+// 100 on each slot of 50 ms, and none waits longer; so are 1,000 with one of 1 s, 50 on
+// each, beside them.
+func TestManyProbesAreSpread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		var targets []config.Target
+		for i := range 4000 {
+			var liveness *config.Probe
+			if i%4 == 0 {
+				liveness = every(time.Second)
+			}
+			targets = append(targets, app(fmt.Sprintf("t%d", i), nil, every(2*time.Second), liveness))
+		}
+		w.apply(targets...)
+		w.sleepUntil(3 * time.Second)
+		for kind, period := range map[string]time.Duration{"readiness": 2 * time.Second, "liveness": time.Second} {
+			slots := map[time.Duration]int{}
+			for i := range 4000 {
+				turns := w.at(fmt.Sprintf("t%d/%s", i, kind))
+				if len(turns) == 0 {
+					continue
+				}
+				if turns[0] >= period || turns[0]%slotWidth != 0 {
+					t.Fatalf("first turn of %s at %v, want a slot of 50 ms below %v", kind, turns[0], period)
+				}
+				slots[turns[0]]++
+			}
+			if len(slots) != int(period/slotWidth) {
+				t.Errorf("%s uses %d slots, want all %d", kind, len(slots), period/slotWidth)
+			}
+			want := map[string]int{"readiness": 100, "liveness": 50}[kind]
+			for at, n := range slots {
+				if n < want-1 || n > want+1 {
+					t.Errorf("%d first turns of %s at %v, want %d", n, kind, at, want)
+				}
+			}
+		}
+	})
+}
