@@ -16,21 +16,43 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
 	"os"
 	"runtime/pprof"
+	"time"
 
 	"github.com/prober-exporter/prober_exporter/prober"
 )
 
-// lateness returns how late the agent's turns were, since it began.
-func (s *subject) lateness() prober.Histogram {
-	if s.manager == nil {
-		return prober.Histogram{}
+// lateness measures how late the agent's turns are, once each probe has had one. What
+// it asks for within the window is a histogram alone: to count ten thousand probes is
+// work that turns would wait for.
+func lateness(s spec) (figures, error) {
+	on, err := ours(s)
+	if err != nil {
+		return figures{}, err
 	}
-	return s.manager.Status(prober.Brief).Lateness
+	defer on.stop()
+	ctx := context.Background()
+	pause(ctx, s.Warm)
+	endProfile, err := profile(s.Profile)
+	if err != nil {
+		return figures{}, err
+	}
+	before, began := on.manager.Lateness(), time.Now()
+	pause(ctx, s.Window)
+	late, took := since(on.manager.Lateness(), before), time.Since(began)
+	endProfile()
+
+	f := figures{MaxRSS: maxRSS(), Rate: float64(late.Count) / took.Seconds()}
+	f.P50, f.P99 = quantile(late, 0.5), quantile(late, 0.99)
+	if _, f.Failed = on.counts(); f.Failed > 0 {
+		f.Because = on.why()
+	}
+	return f, nil
 }
 
 // since returns what was observed between two copies of a histogram.

@@ -93,8 +93,10 @@ func measure(s spec) (figures, error) {
 	switch s.Measure {
 	case measureIdle:
 		return idle(s)
-	case measureCost, measureLateness:
+	case measureCost:
 		return cost(s)
+	case measureLateness:
+		return lateness(s)
 	}
 	return figures{}, fmt.Errorf("cannot measure %q", s.Measure)
 }
@@ -126,7 +128,6 @@ func cost(s spec) (figures, error) {
 		return figures{}, err
 	}
 
-	lateness := on.lateness()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	okBefore, failedBefore := on.counts()
@@ -149,10 +150,6 @@ func cost(s spec) (figures, error) {
 	f.Allocs = float64(after.Mallocs-before.Mallocs) / probes
 	f.Bytes = float64(after.TotalAlloc-before.TotalAlloc) / probes
 	f.Rate = probes / took.Seconds()
-	if lateness.Count > 0 || on.manager != nil {
-		late := since(on.lateness(), lateness)
-		f.P50, f.P99 = quantile(late, 0.5), quantile(late, 0.99)
-	}
 	return f, nil
 }
 

@@ -131,7 +131,7 @@ func late(b *bench, r row) error {
 	for range b.few() {
 		s := spec{
 			Measure: measureLateness, Side: sideOurs, Action: r.action, Probes: r.probes, Period: r.period,
-			Warm: time.Second, Window: min(r.period, 4*time.Second),
+			Warm: r.period + time.Second, Window: 4 * time.Second,
 		}
 		f, err := b.measured(s)
 		if err != nil {

@@ -166,10 +166,15 @@ func (m *Manager) Status(d Detail) Status {
 			s.SourceUp[config.SourceStatic] = true
 		}
 	}
+	s.Lateness = m.Lateness()
+	return s
+}
+
+// Lateness returns how long after their time turns began, since the manager did.
+func (m *Manager) Lateness() Histogram {
 	m.latenessMu.Lock()
 	defer m.latenessMu.Unlock()
-	s.Lateness = m.lateness.clone()
-	return s
+	return m.lateness.clone()
 }
 
 // Target returns what is known of one target.
