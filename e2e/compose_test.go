@@ -122,17 +122,20 @@ func (w *dockerWorld) composeImages(t *testing.T) {
 	tools["docker"] = "/bin/docker"
 	w.image(t, "docker:cli", "cli", links, tools)
 	w.image(t, "prom/prometheus:v3.15.0", "prometheus", `ENTRYPOINT ["/bin/prometheus"]`, map[string]string{"prometheus": "/bin/prometheus"})
-	w.image(t, "prom/alertmanager:v0.34.2", "alertmanager", `ENTRYPOINT ["/bin/alertmanager"]`,
-		map[string]string{"prometheus-alertmanager": "/bin/alertmanager", debianTemplates: debianTemplates})
+	alertmanager := map[string]string{"prometheus-alertmanager": "/bin/alertmanager"}
+	// Debian's has its templates outside of the binary.
+	templates, _ := filepath.Glob("/usr/share/prometheus/alertmanager/*.tmpl")
+	for _, file := range templates {
+		alertmanager[file] = file
+	}
+	w.image(t, "prom/alertmanager:v0.34.2", "alertmanager", `ENTRYPOINT ["/bin/alertmanager"]`, alertmanager)
 }
-
-// debianTemplates is a file that Debian's Alertmanager has outside of its binary.
-const debianTemplates = "/usr/share/prometheus/alertmanager/default.tmpl"
 
 // library matches what ldd says of a library: its file is the one that begins with a slash.
 var library = regexp.MustCompile(`(/\S+) \(0x`)
 
-// image builds one of files of this machine, programs with the libraries that they are linked to.
+// image builds one of files of this machine, programs with the libraries that they are
+// linked to.
 func (w *dockerWorld) image(t *testing.T, tag, dir, lines string, programs map[string]string) {
 	t.Helper()
 	root := filepath.Join(w.dir, dir, "root")
