@@ -32,8 +32,8 @@ const outputGrace = 50 * time.Millisecond
 
 // newExec returns the action that runs a command: no shell, the agent's working
 // directory and environment plus the target's variables, no input. An attempt costs
-// two file descriptors (the output, the pidfd) and an OS thread that waits in the
-// kernel for as long as the command runs; a few descriptors more while it starts.
+// two file descriptors (the output, the pidfd) for as long as the command runs; a few
+// more while it starts.
 //
 // Argv and environment are made anew for each attempt: that is cheap beside a fork,
 // and tens of thousands of probes at rest then hold none of it.
@@ -48,13 +48,23 @@ func newExec(t *config.Target, p *config.Probe) Func {
 
 // ended is how a command ended.
 type ended struct {
-	state *os.ProcessState
-	err   error
+	exitState
+	err error
+}
+
+// exitState is what is known of a command that has ended; os.ProcessState has it, too.
+type exitState interface {
+	Success() bool
+	ExitCode() int // below 0 if a signal ended it
+	String() string
 }
 
 func runCommand(ctx context.Context, t *config.Target, p *config.Probe) (Outcome, error) {
-	argv, env := t.Command(p.Exec), t.Environ(os.Environ())
-	path, err := config.LookCommand(argv[0], searchPath(env))
+	argv, env := t.Command(p.Exec), os.Environ()
+	if len(t.Env) > 0 {
+		env = t.Environ(env)
+	}
+	path, err := locate(argv[0], searchPath(env))
 	if err != nil {
 		return notStarted(p.Exec, err)
 	}
@@ -75,56 +85,33 @@ func runCommand(ctx context.Context, t *config.Target, p *config.Probe) (Outcome
 	case timedOut:
 		return tooLong(p.Exec), nil
 	}
-	return exitOutcome(end.state, output), nil
-}
-
-// startPiped starts a command without input and returns where its output comes. One
-// pipe for stdout and stderr keeps what is written in the order it was written.
-func startPiped(path string, argv, env []string) (child *os.Process, output *os.File, err error) {
-	stdin, err := openNull()
-	if err != nil {
-		return nil, nil, err
-	}
-	defer shut(stdin)
-	r, w, err := openPipe()
-	if err != nil {
-		return nil, nil, err
-	}
-	// The child has its own copy; with ours open the pipe would never end.
-	defer shut(w)
-	child, err = startChild(path, argv, &os.ProcAttr{Env: env, Files: []*os.File{stdin, w, w}})
-	if err != nil {
-		shut(r)
-		return nil, nil, err
-	}
-	return child, r, nil
+	return exitOutcome(end.exitState, output), nil
 }
 
 // shut closes a file through which nothing of ours was written, so that there is no
 // error to heed.
 func shut(f *os.File) { _ = f.Close() }
 
-func exitOutcome(state *os.ProcessState, output string) Outcome {
+func exitOutcome(end exitState, output string) Outcome {
 	switch {
-	case state.Success():
+	case end.Success():
 		return Outcome{Success: true, Output: output}
-	case state.ExitCode() >= 0:
+	case end.ExitCode() >= 0:
 		return Outcome{Reason: ExitCode, Output: output}
 	}
 	// Killed by a signal, and not by us. Such a command has rarely said anything.
 	if output == "" {
-		output = state.String()
+		output = end.String()
 	}
 	return Outcome{Reason: Signal, Output: output}
 }
 
 // readOutput reads r to its end or its deadline, so that the writer never stalls, and
-// returns the first 10 KiB. It holds no more memory than the output needs. It is for
-// the systems where follow cannot wait for all there is at once.
+// returns the first 10 KiB. It holds no more memory than the output needs.
 func readOutput(r *os.File) string {
 	kept, err := io.ReadAll(io.LimitReader(r, maxOutput))
 	switch {
-	case err == nil:
+	case err == nil && len(kept) == maxOutput:
 		// An error here means what it means there: no more is wanted.
 		_, _ = io.Copy(io.Discard, r)
 	case errors.Is(err, os.ErrDeadlineExceeded):

@@ -20,6 +20,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -133,11 +134,11 @@ func TestExecSignal(t *testing.T) {
 // A command that had ended by its deadline has not timed out, even if nobody looked
 // until later; and once it has been reaped its number is never signalled again.
 func TestExecEndedBeforeKill(t *testing.T) {
-	child, err := startChild("/bin/true", []string{"true"}, &os.ProcAttr{})
+	child, err := startChild("/bin/true", []string{"true"}, &syscall.ProcAttr{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the command has ended", func() bool { return state(child.Pid) == 'Z' })
+	eventually(t, "the command has ended", func() bool { return state(child.pid) == 'Z' })
 	if killChild(child) {
 		t.Error("killed what had ended")
 	}
@@ -154,37 +155,34 @@ func TestExecEndedBeforeKill(t *testing.T) {
 
 // Where the kernel has no descriptor of a command, its output and its end are seen all
 // the same, and a deadline is kept.
-func TestExecWatchWithoutHandle(t *testing.T) {
-	for script, want := range map[string]watch{
-		"echo well":              {output: []byte("well\n"), ended: true},
-		"sleep 60 & echo well":   {output: []byte("well\n"), ended: true},
-		"exec >&- 2>&-; exit":    {closed: true, ended: true},
-		"echo well; sleep 60":    {output: []byte("well\n")},
-		"exec >&- 2>&- sleep 60": {closed: true},
+func TestExecWithoutHandle(t *testing.T) {
+	for script, want := range map[string]struct {
+		output string
+		ended  bool
+	}{
+		"echo well":              {"well\n", true},
+		"sleep 60 & echo well":   {"well\n", true},
+		"exec >&- 2>&-; exit":    {"", true},
+		"echo well; sleep 60":    {"well\n", false},
+		"exec >&- 2>&- sleep 60": {"", false},
 	} {
-		child, r, err := startPiped("/bin/sh", []string{"sh", "-c", script}, nil)
+		c, r, err := startPiped("/bin/sh", []string{"sh", "-c", script}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
+		shut(c.handle)
+		c.handle = nil
 		timeout := 10 * time.Second
 		if !want.ended {
 			timeout = 300 * time.Millisecond
 		}
-		w, began := watch{r: r, handle: -1}, time.Now()
-		w.until(child, began.Add(timeout))
+		began := time.Now()
+		output, end, timedOut := follow(t.Context(), c, r, began.Add(timeout))
 		if took := time.Since(began); took > timeout+5*time.Second || !want.ended && took < timeout {
 			t.Errorf("%q: took %v of %v", script, took, timeout)
 		}
-		if killed := killChild(child); killed == want.ended {
-			t.Errorf("%q: killed %v, want %v", script, killed, !want.ended)
-		}
-		if _, err := waitChild(child); err != nil {
-			t.Error(err)
-		}
-		ended := w.ended
-		w.rest()
-		if ended != want.ended || string(w.output) != string(want.output) || !w.closed {
-			t.Errorf("%q: got %+v, ended %v, want %+v", script, w, ended, want)
+		if timedOut == want.ended || end.err != nil || end.Success() != want.ended || output != want.output {
+			t.Errorf("%q: %q, %v, timed out %v; want %+v", script, output, end, timedOut, want)
 		}
 		r.Close()
 	}

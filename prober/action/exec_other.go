@@ -21,20 +21,40 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/prober-exporter/prober_exporter/config"
 )
 
 // On systems other than Linux a command is killed alone: processes that it has
 // started live on. Production runs on Linux; elsewhere the agent is for development.
 
-func startChild(path string, argv []string, attr *os.ProcAttr) (*os.Process, error) {
-	return os.StartProcess(path, argv, attr)
+// locate returns what to execute.
+func locate(file, pathEnv string) (string, error) { return config.LookCommand(file, pathEnv) }
+
+// startPiped starts a command without input and returns where its output comes. One
+// pipe for stdout and stderr keeps what is written in the order it was written.
+func startPiped(path string, argv, env []string) (child *os.Process, output *os.File, err error) {
+	stdin, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer shut(stdin)
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	// The child has its own copy; with ours open the pipe would never end.
+	defer shut(w)
+	child, err = os.StartProcess(path, argv, &os.ProcAttr{Env: env, Files: []*os.File{stdin, w, w}})
+	if err != nil {
+		shut(r)
+		return nil, nil, err
+	}
+	return child, r, nil
 }
 
 // killChild kills p and reports whether it was running until then.
 func killChild(p *os.Process) bool { return p.Kill() == nil }
-
-// waitChild waits for p to end.
-func waitChild(p *os.Process) (*os.ProcessState, error) { return p.Wait() }
 
 // follow takes what a command writes until it ends, or is ended by the deadline or by
 // ctx.
@@ -45,7 +65,7 @@ func follow(ctx context.Context, child *os.Process, r *os.File, deadline time.Ti
 	go func() { read <- readOutput(r) }()
 	done := make(chan ended, 1)
 	go func() {
-		state, err := waitChild(child)
+		state, err := child.Wait()
 		done <- ended{state, err}
 	}()
 
@@ -70,12 +90,6 @@ func follow(ctx context.Context, child *os.Process, r *os.File, deadline time.Ti
 	}
 	return <-read, end, timedOut
 }
-
-// openNull opens what a command reads that has no input.
-func openNull() (*os.File, error) { return os.Open(os.DevNull) }
-
-// openPipe returns a pipe for a command to write to.
-func openPipe() (r, w *os.File, err error) { return os.Pipe() }
 
 // isPath reports whether name is that of the variable that commands are searched in.
 func isPath(name string) bool {

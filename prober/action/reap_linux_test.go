@@ -164,7 +164,9 @@ func TestReapSparesChildBeingStarted(t *testing.T) {
 	default:
 	}
 
-	claim(p)
+	defer p.Release()
+	c := &child{pid: p.Pid}
+	claim(c)
 	starting.Done()
 	if ok := <-searched; ok {
 		t.Error("taken for an orphan")
@@ -172,7 +174,7 @@ func TestReapSparesChildBeingStarted(t *testing.T) {
 	if reapOrphan() {
 		t.Error("our own dead did not end the search")
 	}
-	if end, err := waitChild(p); err != nil || end.ExitCode() != 3 {
+	if end, err := waitChild(c); err != nil || end.ExitCode() != 3 {
 		t.Errorf("got %v, error %v; want exit status 3", end, err)
 	}
 }
@@ -183,7 +185,7 @@ func TestReapOrphansBehindOwnChild(t *testing.T) {
 	// The kernel shows the children of a thread in the order of their birth.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	own, err := startChild("/bin/sh", []string{"sh", "-c", "exit 3"}, &os.ProcAttr{})
+	own, err := startChild("/bin/sh", []string{"sh", "-c", "exit 3"}, &syscall.ProcAttr{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +194,7 @@ func TestReapOrphansBehindOwnChild(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer foreign.Release()
-	eventually(t, "both are dead", func() bool { return state(own.Pid) == 'Z' && state(foreign.Pid) == 'Z' })
+	eventually(t, "both are dead", func() bool { return state(own.pid) == 'Z' && state(foreign.Pid) == 'Z' })
 
 	ctx, stop := context.WithCancel(t.Context())
 	stopped := make(chan struct{})

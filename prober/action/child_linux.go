@@ -1,0 +1,217 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package action
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// children are the processes that startChild has started and waitChild has not
+// reaped yet. It is the one global of this package, because what it mirrors is one
+// too: a process has one set of children, and anybody in it can take anybody's exit
+// status. So whoever runs ReapOrphans starts processes in no other way.
+//
+// A pid or process group is signalled only with mu held and the process in own. Its
+// leader is then not reaped yet, a zombie at the most, and the kernel gives neither
+// number to anybody else.
+var children = struct {
+	mu  sync.Mutex
+	own map[int]*child
+	// starting holds those who are between fork and own; suspect is the dead child
+	// that the reaper wonders about. See orphan.
+	starting *sync.WaitGroup
+	suspect  int
+	// reaped tells the reaper that one of ours is no longer in its way.
+	reaped chan struct{}
+}{
+	own:      make(map[int]*child),
+	starting: new(sync.WaitGroup),
+	reaped:   make(chan struct{}, 1),
+}
+
+// child is a process of ours.
+type child struct {
+	pid    int
+	handle *os.File // the pidfd, given to the runtime's poller; nil where there is none
+}
+
+// startChild starts a process as the leader of a group of its own. The group is
+// there before it returns: Go sets it in the child and returns after the exec.
+//
+// Pdeathsig is not set: it is sent when the thread that forked ends, not the
+// process, and Go ends threads.
+func startChild(path string, argv []string, attr *syscall.ProcAttr) (*child, error) {
+	children.mu.Lock()
+	starting := children.starting
+	starting.Add(1)
+	children.mu.Unlock()
+	defer starting.Done()
+
+	pidfd := -1
+	attr.Sys = &syscall.SysProcAttr{Setpgid: true, PidFD: &pidfd}
+	// Not by package os: it waits for a process in a thread.
+	pid, err := syscall.ForkExec(path, argv, attr)
+	if err != nil {
+		return nil, err
+	}
+	c := &child{pid: pid}
+	if pidfd >= 0 {
+		_ = unix.SetNonblock(pidfd, true) // or the poller would not have it
+		c.handle = os.NewFile(uintptr(pidfd), "pidfd")
+	}
+	claim(c)
+	return c, nil
+}
+
+// claim enters c as ours. Until then orphan may suspect it, if it is dead already.
+func claim(c *child) {
+	children.mu.Lock()
+	defer children.mu.Unlock()
+	children.own[c.pid] = c
+	if children.suspect == c.pid {
+		children.suspect = 0
+	}
+}
+
+// glance is how often a command is looked at where the kernel has no descriptor of it
+// to wait for.
+const glance = 10 * time.Millisecond
+
+// await waits until c has ended, and reports whether it has; at the deadline it gives
+// up. It leaves c a zombie. An error is waitChild's to tell, which cannot look either.
+func (c *child) await(deadline time.Time) bool {
+	over := false
+	look := func(uintptr) bool {
+		pid, err := exited(unix.P_PID, c.pid, unix.WNOHANG)
+		over = pid != 0 || err != nil
+		return over
+	}
+	if c.handle != nil && c.handle.SetReadDeadline(deadline) == nil {
+		if conn, err := c.handle.SyscallConn(); err == nil {
+			_ = conn.Read(look) // the only error is the deadline's
+			return over
+		}
+	}
+	for !look(0) {
+		left := time.Until(deadline)
+		if left <= 0 {
+			return false
+		}
+		time.Sleep(min(left, glance))
+	}
+	return true
+}
+
+// killChild kills the group of c and reports whether c was running until then. That
+// c then ends is waitChild's to see. What even SIGKILL does not end (a process in
+// uninterruptible sleep, or one that has become another user's) makes the attempt
+// last: better a late turn than an overlap.
+func killChild(c *child) bool {
+	children.mu.Lock()
+	defer children.mu.Unlock()
+	if children.own[c.pid] != c {
+		return false
+	}
+	if pid, err := exited(unix.P_PID, c.pid, unix.WNOHANG); pid != 0 && err == nil {
+		return false
+	}
+	// Errors are of no use: ESRCH is the aim, and for EPERM there is no remedy.
+	_ = unix.Kill(-c.pid, unix.SIGKILL)
+	// It may have moved to another group.
+	_ = unix.Kill(c.pid, unix.SIGKILL)
+	return true
+}
+
+// waitChild waits for c to end, kills what is left of its group, and reaps c, in
+// that order: see children. A background process would otherwise pile up from turn
+// to turn, or run into the next one. A kill of a group leaves no gap: a fork that is
+// under way in it either is seen by the kill or fails. What has not ended yet takes an
+// OS thread until it has.
+func waitChild(c *child) (exitState, error) {
+	_, lookErr := exited(unix.P_PID, c.pid, 0)
+
+	children.mu.Lock()
+	_ = unix.Kill(-c.pid, unix.SIGKILL)
+	if lookErr != nil {
+		// The kernel does not let us look (seccomp, an emulation): it may still run, and
+		// nobody will see it end in time. What it returns now is our doing.
+		_ = unix.Kill(c.pid, unix.SIGKILL)
+	}
+	// It has ended, so this does not wait. It is done with the lock held because from
+	// here on the next process may get the same pid.
+	s, err := reap(c.pid)
+	delete(children.own, c.pid)
+	children.mu.Unlock()
+	if c.handle != nil {
+		shut(c.handle)
+	}
+
+	select {
+	case children.reaped <- struct{}{}:
+	default:
+	}
+	return s, errors.Join(lookErr, err)
+}
+
+// reap waits for the end of a child and takes its exit status.
+func reap(pid int) (s waitStatus, err error) {
+	for {
+		_, err := syscall.Wait4(pid, &s.WaitStatus, 0, nil)
+		if !errors.Is(err, syscall.EINTR) {
+			return s, os.NewSyscallError("wait", err)
+		}
+	}
+}
+
+// waitStatus is how a child ended.
+type waitStatus struct{ syscall.WaitStatus }
+
+// Success reports whether the child exited with 0.
+func (s waitStatus) Success() bool { return s.ExitCode() == 0 }
+
+// ExitCode returns what the child exited with, or -1 if a signal ended it.
+func (s waitStatus) ExitCode() int { return s.ExitStatus() }
+
+// String names the signal that ended the child.
+func (s waitStatus) String() string {
+	text := "signal: " + s.Signal().String()
+	if s.CoreDump() {
+		text += " (core dumped)"
+	}
+	return text
+}
+
+// exited returns the pid of a child that has ended, and leaves it a zombie. It waits
+// for one, or with WNOHANG returns 0 if there is none.
+func exited(idType, id, options int) (int, error) {
+	// The pid is the first field of a union that unix.Siginfo does not spell out: it
+	// comes after three int32 and is aligned as a pointer.
+	const align = unsafe.Sizeof(uintptr(0))
+	const pidOffset = (3*unsafe.Sizeof(int32(0)) + align - 1) / align * align
+
+	var info unix.Siginfo
+	for {
+		err := unix.Waitid(idType, id, &info, unix.WEXITED|unix.WNOWAIT|options, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return int(*(*int32)(unsafe.Add(unsafe.Pointer(&info), pidOffset))), err
+		}
+	}
+}
