@@ -48,10 +48,7 @@ var children = struct {
 }
 
 // child is a process of ours.
-type child struct {
-	pid    int
-	handle *os.File // the pidfd, given to the runtime's poller; nil where there is none
-}
+type child struct{ pid int }
 
 // startChild starts a process as the leader of a group of its own. The group is
 // there before it returns: Go sets it in the child and returns after the exec.
@@ -65,18 +62,13 @@ func startChild(path string, argv []string, attr *syscall.ProcAttr) (*child, err
 	children.mu.Unlock()
 	defer starting.Done()
 
-	pidfd := -1
-	attr.Sys = &syscall.SysProcAttr{Setpgid: true, PidFD: &pidfd}
-	// Not by package os: it waits for a process in a thread.
+	attr.Sys = &syscall.SysProcAttr{Setpgid: true}
+	// Not by package os, which waits for a process in a thread.
 	pid, err := syscall.ForkExec(path, argv, attr)
 	if err != nil {
 		return nil, err
 	}
 	c := &child{pid: pid}
-	if pidfd >= 0 {
-		_ = unix.SetNonblock(pidfd, true) // or the poller would not have it
-		c.handle = os.NewFile(uintptr(pidfd), "pidfd")
-	}
 	claim(c)
 	return c, nil
 }
@@ -91,33 +83,53 @@ func claim(c *child) {
 	}
 }
 
+// over reports whether c has ended, and leaves it a zombie. An error is waitChild's to
+// tell, which cannot look either.
+func (c *child) over() bool {
+	pid, err := exited(unix.P_PID, c.pid, unix.WNOHANG)
+	return pid != 0 || err != nil
+}
+
+// await waits until c has ended, and reports whether it has; at the deadline it gives
+// up. The runtime's poller waits for the pidfd, if there is one.
+func (c *child) await(deadline time.Time) (over bool) {
+	fd, err := unix.PidfdOpen(c.pid, unix.PIDFD_NONBLOCK)
+	if err != nil {
+		return c.watch(deadline)
+	}
+	handle := os.NewFile(uintptr(fd), "pidfd")
+	defer shut(handle)
+	conn, err := handle.SyscallConn()
+	if err != nil || handle.SetReadDeadline(deadline) != nil {
+		return c.watch(deadline)
+	}
+	// The only error is that the deadline has passed.
+	_ = conn.Read(func(uintptr) bool {
+		over = c.over()
+		return over
+	})
+	return over
+}
+
 // glance is how often a command is looked at where the kernel has no descriptor of it
 // to wait for.
 const glance = 10 * time.Millisecond
 
-// await waits until c has ended, and reports whether it has; at the deadline it gives
-// up. It leaves c a zombie. An error is waitChild's to tell, which cannot look either.
-func (c *child) await(deadline time.Time) bool {
-	over := false
-	look := func(uintptr) bool {
-		pid, err := exited(unix.P_PID, c.pid, unix.WNOHANG)
-		over = pid != 0 || err != nil
-		return over
-	}
-	if c.handle != nil && c.handle.SetReadDeadline(deadline) == nil {
-		if conn, err := c.handle.SyscallConn(); err == nil {
-			_ = conn.Read(look) // the only error is the deadline's
-			return over
+// watch does what await does, without a descriptor.
+func (c *child) watch(deadline time.Time) (over bool) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for range timer.C {
+		if c.over() {
+			return true
 		}
-	}
-	for !look(0) {
 		left := time.Until(deadline)
 		if left <= 0 {
 			return false
 		}
-		time.Sleep(min(left, glance))
+		timer.Reset(min(left, glance))
 	}
-	return true
+	return false
 }
 
 // killChild kills the group of c and reports whether c was running until then. That
@@ -160,9 +172,6 @@ func waitChild(c *child) (exitState, error) {
 	s, err := reap(c.pid)
 	delete(children.own, c.pid)
 	children.mu.Unlock()
-	if c.handle != nil {
-		shut(c.handle)
-	}
 
 	select {
 	case children.reaped <- struct{}{}:

@@ -32,8 +32,8 @@ const outputGrace = 50 * time.Millisecond
 
 // newExec returns the action that runs a command: no shell, the agent's working
 // directory and environment plus the target's variables, no input. An attempt costs
-// two file descriptors (the output, the pidfd) for as long as the command runs; a few
-// more while it starts.
+// two file descriptors (the output, the pidfd) for as long as the command runs, and no
+// thread; a few descriptors more while it starts.
 //
 // Argv and environment are made anew for each attempt: that is cheap beside a fork,
 // and tens of thousands of probes at rest then hold none of it.
@@ -64,7 +64,7 @@ func runCommand(ctx context.Context, t *config.Target, p *config.Probe) (Outcome
 	if len(t.Env) > 0 {
 		env = t.Environ(env)
 	}
-	path, err := locate(argv[0], searchPath(env))
+	path, err := locate(argv[0], env)
 	if err != nil {
 		return notStarted(p.Exec, err)
 	}
@@ -107,9 +107,11 @@ func exitOutcome(end exitState, output string) Outcome {
 }
 
 // readOutput reads r to its end or its deadline, so that the writer never stalls, and
-// returns the first 10 KiB. It holds no more memory than the output needs.
-func readOutput(r *os.File) string {
-	kept, err := io.ReadAll(io.LimitReader(r, maxOutput))
+// returns the first 10 KiB, of which kept has been read. It holds no more memory than
+// the output needs.
+func readOutput(r *os.File, kept []byte) string {
+	more, err := io.ReadAll(io.LimitReader(r, int64(maxOutput-len(kept))))
+	kept = append(kept, more...)
 	switch {
 	case err == nil && len(kept) == maxOutput:
 		// An error here means what it means there: no more is wanted.

@@ -15,6 +15,7 @@ package action
 
 import (
 	"context"
+	"io"
 	"os"
 	"strings"
 	"sync"
@@ -28,11 +29,11 @@ import (
 
 // locate returns what to execute. With a slash it is a path, and the kernel itself says
 // what is wrong with one.
-func locate(file, pathEnv string) (string, error) {
+func locate(file string, env []string) (string, error) {
 	if strings.Contains(file, "/") {
 		return file, nil
 	}
-	return config.LookCommand(file, pathEnv)
+	return config.LookCommand(file, searchPath(env))
 }
 
 // startPiped starts a command without input and returns where its output comes. One
@@ -46,13 +47,18 @@ func startPiped(path string, argv, env []string) (c *child, output *os.File, err
 	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
 		return nil, nil, os.NewSyscallError("pipe2", err)
 	}
-	// Our end alone: the command's must block.
-	_ = unix.SetNonblock(pipe[0], true)
-	r := os.NewFile(uintptr(pipe[0]), "|0")
 	// The child has its own copy; with ours open the pipe would never end.
-	defer unix.Close(pipe[1])
-	w := uintptr(pipe[1])
-	c, err = startChild(path, argv, &syscall.ProcAttr{Env: env, Files: []uintptr{stdin, w, w}})
+	defer func() { _ = unix.Close(pipe[1]) }()
+	// Our end alone: the command's must block.
+	err = unix.SetNonblock(pipe[0], true)
+	r := os.NewFile(uintptr(pipe[0]), "|0")
+	if err == nil {
+		err = r.SetReadDeadline(time.Time{}) // fails where the poller did not take it
+	}
+	if err == nil {
+		w := uintptr(pipe[1])
+		c, err = startChild(path, argv, &syscall.ProcAttr{Env: env, Files: []uintptr{stdin, w, w}})
+	}
 	if err != nil {
 		shut(r)
 		return nil, nil, err
@@ -80,32 +86,57 @@ func (n *nullFile) open() (fd uintptr, err error) {
 	return n.file.Fd(), nil
 }
 
+// soon is how long nothing but the output of a command is awaited.
+const soon = 10 * time.Millisecond
+
 // follow takes what a command writes until it ends, or is ended by the deadline or by
-// ctx, and reaps it. No thread waits meanwhile: the runtime's poller does, for the
-// output and for the end. A thread that waits in the kernel is missed by the scheduler,
-// which then looks for it every few microseconds.
+// ctx, and reaps it. No thread waits meanwhile, the runtime's poller does: a thread that
+// is in the kernel for long keeps the scheduler awake, which looks for it every few
+// microseconds.
+//
+// Most commands end soon, and their output with them: so its end is awaited first, and
+// the end of the command only if it is not over then, or has left the output to others.
 func follow(ctx context.Context, c *child, r *os.File, deadline time.Time) (output string, end ended, timedOut bool) {
 	var killing sync.WaitGroup
 	killing.Add(1)
-	kept := context.AfterFunc(ctx, func() {
+	unkilled := context.AfterFunc(ctx, func() {
 		defer killing.Done()
 		killChild(c)
 	})
-	read := make(chan string, 1)
-	go func() { read <- readOutput(r) }()
-	if !c.await(deadline) {
+	kept, whole := readSoon(r, deadline)
+	var rest chan string
+	if !whole {
+		rest = make(chan string, 1)
+		go func() { rest <- readOutput(r, kept) }()
+	}
+	over := whole && c.over()
+	if !over && !c.await(deadline) {
 		// The command may have ended in time with nobody there to see it, because the
 		// agent was frozen or starved: then its exit status counts.
 		timedOut = killChild(c)
 	}
 	end.exitState, end.err = waitChild(c)
-	if !kept() {
+	if !unkilled() {
 		killing.Wait()
+	}
+	if whole {
+		return string(kept), end, timedOut
 	}
 	// Everything in the group is dead: what is in the pipe is read to its end, which
 	// comes at once, unless a process that has left the group holds it open.
-	_ = r.SetReadDeadline(time.Now().Add(outputGrace)) // a pipe has deadlines
-	return <-read, end, timedOut
+	_ = r.SetReadDeadline(time.Now().Add(outputGrace)) // see startPiped
+	return <-rest, end, timedOut
+}
+
+// readSoon reads r for a moment, and reports whether that was all of it.
+func readSoon(r *os.File, deadline time.Time) (kept []byte, whole bool) {
+	if at := time.Now().Add(soon); at.Before(deadline) {
+		deadline = at
+	}
+	_ = r.SetReadDeadline(deadline) // see startPiped
+	kept, err := io.ReadAll(io.LimitReader(r, maxOutput))
+	_ = r.SetReadDeadline(time.Time{})
+	return kept, err == nil && len(kept) < maxOutput
 }
 
 // isPath reports whether name is that of the variable that commands are searched in.

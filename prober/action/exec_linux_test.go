@@ -84,7 +84,7 @@ func TestExecReadsOutputAfterDeadline(t *testing.T) {
 	if err := r.SetReadDeadline(time.Now().Add(-time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	if got := readOutput(r); got != "written in time" {
+	if got := readOutput(r, nil); got != "written in time" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -153,38 +153,52 @@ func TestExecEndedBeforeKill(t *testing.T) {
 	}
 }
 
-// Where the kernel has no descriptor of a command, its output and its end are seen all
-// the same, and a deadline is kept.
+// Where the kernel has no descriptor of a command its end is seen all the same, and a
+// deadline is kept.
 func TestExecWithoutHandle(t *testing.T) {
-	for script, want := range map[string]struct {
-		output string
-		ended  bool
-	}{
-		"echo well":              {"well\n", true},
-		"sleep 60 & echo well":   {"well\n", true},
-		"exec >&- 2>&-; exit":    {"", true},
-		"echo well; sleep 60":    {"well\n", false},
-		"exec >&- 2>&- sleep 60": {"", false},
-	} {
-		c, r, err := startPiped("/bin/sh", []string{"sh", "-c", script}, nil)
+	for script, ends := range map[string]bool{"exit 0": true, "sleep 0.1": true, "sleep 60 & exit 0": true, "sleep 60": false} {
+		c, r, err := startPiped("/bin/sh", []string{"sh", "-c", script}, os.Environ())
 		if err != nil {
 			t.Fatal(err)
 		}
-		shut(c.handle)
-		c.handle = nil
 		timeout := 10 * time.Second
-		if !want.ended {
-			timeout = 300 * time.Millisecond
+		if !ends {
+			timeout = 100 * time.Millisecond
 		}
 		began := time.Now()
-		output, end, timedOut := follow(t.Context(), c, r, began.Add(timeout))
-		if took := time.Since(began); took > timeout+5*time.Second || !want.ended && took < timeout {
-			t.Errorf("%q: took %v of %v", script, took, timeout)
+		over := c.watch(began.Add(timeout))
+		if took := time.Since(began); over != ends || !ends && took < timeout || took > timeout+5*time.Second {
+			t.Errorf("%q: ended %v after %v, want %v", script, over, took, ends)
 		}
-		if timedOut == want.ended || end.err != nil || end.Success() != want.ended || output != want.output {
-			t.Errorf("%q: %q, %v, timed out %v; want %+v", script, output, end, timedOut, want)
+		if killed := killChild(c); killed == ends {
+			t.Errorf("%q: killed %v, want %v", script, killed, !ends)
+		}
+		if end, err := waitChild(c); err != nil || end.Success() != ends {
+			t.Errorf("%q: %v, error %v", script, end, err)
 		}
 		r.Close()
+	}
+}
+
+// Output and end are both seen, in whatever order and however long after the start they
+// come: what is left to others, what is closed early, what comes late.
+func TestExecEndAndOutput(t *testing.T) {
+	const late = "sleep 0.05; "
+	for script, want := range map[string]Outcome{
+		"exec >&- 2>&-; exit 3":                        {Reason: ExitCode},
+		"exec >&- 2>&-; " + late + "exit 3":            {Reason: ExitCode},
+		"echo well; exec >&- 2>&-; " + late + "exit 0": {Success: true, Output: "well\n"},
+		"sleep 60 & echo well":                         {Success: true, Output: "well\n"},
+		"sleep 60 & " + late + "echo well; exit 3":     {Reason: ExitCode, Output: "well\n"},
+		"echo still; " + late + "echo well":            {Success: true, Output: "still\nwell\n"},
+	} {
+		began := time.Now()
+		if got := attempt(t, shell(30*time.Second, script)); got != want {
+			t.Errorf("%q: got %+v, want %+v", script, got, want)
+		}
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("%q: took %v", script, took)
+		}
 	}
 }
 

@@ -29,7 +29,9 @@ import (
 // started live on. Production runs on Linux; elsewhere the agent is for development.
 
 // locate returns what to execute.
-func locate(file, pathEnv string) (string, error) { return config.LookCommand(file, pathEnv) }
+func locate(file string, env []string) (string, error) {
+	return config.LookCommand(file, searchPath(env))
+}
 
 // startPiped starts a command without input and returns where its output comes. One
 // pipe for stdout and stderr keeps what is written in the order it was written.
@@ -62,7 +64,7 @@ func follow(ctx context.Context, child *os.Process, r *os.File, deadline time.Ti
 	timer := time.NewTimer(time.Until(deadline))
 	defer timer.Stop()
 	read := make(chan string, 1)
-	go func() { read <- readOutput(r) }()
+	go func() { read <- readOutput(r, nil) }()
 	done := make(chan ended, 1)
 	go func() {
 		state, err := child.Wait()
