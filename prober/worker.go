@@ -145,8 +145,15 @@ func (w *worker) stop() {
 	}
 }
 
-// turn is the worker's time to act. It runs in the timer's goroutine.
+// turn is what the timer calls: it takes the turn that is due and, in the same
+// goroutine, those that are due when the one before them ends.
 func (w *worker) turn() {
+	for w.takeTurn() {
+	}
+}
+
+// takeTurn is the worker's time to act. It reports whether the next turn is due.
+func (w *worker) takeTurn() (again bool) {
 	defer w.turns.Done()
 	t, m := w.target, w.target.m
 	ctx, cancel := context.WithCancel(m.ctx)
@@ -155,7 +162,7 @@ func (w *worker) turn() {
 	t.mu.Lock()
 	if w.stopped {
 		t.mu.Unlock()
-		return
+		return false
 	}
 	w.turning, w.cancel = true, cancel
 	t.mu.Unlock()
@@ -163,14 +170,14 @@ func (w *worker) turn() {
 	select {
 	case m.slots <- struct{}{}:
 	case <-ctx.Done():
-		return
+		return false
 	}
 
 	t.mu.Lock()
 	if w.stopped {
 		t.mu.Unlock()
 		<-m.slots
-		return
+		return false
 	}
 	now := time.Now()
 	m.observeLateness(now.Sub(w.readyAt))
@@ -214,10 +221,18 @@ func (w *worker) turn() {
 	}
 	w.turning, w.cancel, w.began = false, nil, time.Time{}
 	if now := time.Now(); !w.stopped && !w.quit {
-		w.schedule(w.next(now), now)
+		due := w.next(now)
+		if again = !due.After(now); again {
+			// A timer would only wake another thread for it.
+			w.due, w.readyAt = due, now
+			w.turns.Add(1)
+		} else {
+			w.schedule(due, now)
+		}
 	}
 	t.mu.Unlock()
 	logAll(entries)
+	return again
 }
 
 const (
