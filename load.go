@@ -43,8 +43,11 @@ type loader struct {
 	result  collector.Reload
 	running atomic.Pointer[config.Config]
 
-	mu   sync.Mutex // one load at a time
-	seen string     // what the file was at the last load: its digest, or why it could not be read
+	maxInFlight int // as the flag has it; 0: from the limit of open files
+
+	mu          sync.Mutex // one load at a time
+	seen        string     // what the file was at the last load: its digest, or why it could not be read
+	filesWarned int        // for how many open files the limit has been called too low
 }
 
 // candidate is a configuration that has been read and not applied yet.
@@ -105,6 +108,7 @@ func (l *loader) apply(c candidate) error {
 	}
 	l.running.Store(c.cfg)
 	l.log.Info("configuration loaded", "file", l.file, "targets", len(c.cfg.Targets))
+	l.warnOfFiles(c.cfg)
 	return nil
 }
 

@@ -27,6 +27,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	versioncollector "github.com/prometheus/client_golang/prometheus/collectors/version"
@@ -41,10 +42,6 @@ import (
 // stopTime is how long everything may take to end after the delay.
 const stopTime = 10 * time.Second
 
-// fewFiles is the limit of open files below which a crowd of clients, or of targets
-// that hang, is felt.
-const fewFiles = 256
-
 // serve runs the agent until ctx is done or a signal ends it. It returns an error
 // if it could not begin, or if a listener broke.
 func serve(ctx context.Context, o *options, log *slog.Logger) error {
@@ -52,11 +49,9 @@ func serve(ctx context.Context, o *options, log *slog.Logger) error {
 	signal.Notify(signals, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGINT)
 	defer signal.Stop(signals)
 
-	if files := prober.OpenFiles(); files < fewFiles {
-		log.Warn("the limit of open files is low: attempts wait for each other, and clients for their turn", "limit", files)
-	}
+	limitMemory(log, memlimit.FromCgroup)
 	p := &process{o: o, log: log, manager: prober.New(prober.Options{Logger: log, MaxInFlight: o.maxInFlight})}
-	l := &loader{file: o.configFile, log: log, manager: p.manager}
+	l := &loader{file: o.configFile, log: log, manager: p.manager, maxInFlight: o.maxInFlight}
 	first := l.read(nil)
 	if first.err != nil && !o.failOpen {
 		l.refuse(first.err)

@@ -35,16 +35,23 @@ var ErrStopping = errors.New("the agent is stopping")
 // unknownOpenFiles stands for a limit of open files that cannot be read.
 const unknownOpenFiles = 4096
 
-// HighestInFlight is the highest Options.MaxInFlight: an exec attempt occupies a
-// thread while its command runs, and the Go runtime ends a process at 10,000.
+// HighestInFlight is the highest Options.MaxInFlight: a command that not even a kill
+// ends occupies a thread until it does, and the Go runtime ends a process at 10,000.
 const HighestInFlight = 8000
 
-// defaultMaxInFlight returns how many attempts the limit of open files allows for:
-// an attempt opens a few (a socket, the pipes of a child), and some are kept back
+// An attempt opens a few files (a socket, the pipes of a child), and some are kept back
 // for listeners, scrapes and files.
+const keptFiles, attemptFiles = 48, 4
+
+// defaultMaxInFlight returns how many attempts the limit of open files allows for.
 func defaultMaxInFlight() int {
-	const kept, each = 48, 4
-	return min(max(1, (OpenFiles()-kept)/each), HighestInFlight)
+	return min(max(1, (OpenFiles()-keptFiles)/attemptFiles), HighestInFlight)
+}
+
+// OpenFilesFor returns how many open files so many probes in flight at a time need, or
+// as many of them as there can be.
+func OpenFilesFor(probes int) int {
+	return keptFiles + attemptFiles*min(probes, HighestInFlight)
 }
 
 // Options are what a Manager needs to know. The zero value works.

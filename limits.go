@@ -1,0 +1,109 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package main
+
+import (
+	"errors"
+	"log/slog"
+	"math"
+	"os"
+	"runtime/debug"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
+
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/prober"
+)
+
+const (
+	// defaultGOGC is GOGC where the environment has none. What a sidecar keeps is small,
+	// and most of what it uses beyond that is room for garbage: this saves about half of
+	// it, and costs no CPU time worth naming. Lower values save no more.
+	defaultGOGC = 50
+
+	// softShare is how much of the cgroup's limit is the soft limit of the Go runtime. The
+	// rest is for what it does not count: the binary's pages, and the commands of exec
+	// probes.
+	softShare = 0.8
+
+	// leastSoftLimit is the lowest soft limit, in bytes: what a small agent needs in all.
+	// Below it the runtime would collect all the time, and probes would be late.
+	leastSoftLimit = 16 << 20
+)
+
+// limitMemory sets what the environment leaves unset of GOGC and GOMEMLIMIT, the latter
+// from the limit that cgroup returns in bytes.
+func limitMemory(log *slog.Logger, cgroup func() (uint64, error)) {
+	var set []any
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(defaultGOGC)
+		set = append(set, "GOGC", defaultGOGC)
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		limit, err := cgroup()
+		switch {
+		case err == nil:
+			soft := softLimit(limit)
+			debug.SetMemoryLimit(soft)
+			set = append(set, "GOMEMLIMIT", soft, "cgroup_limit", limit)
+		case !errors.Is(err, memlimit.ErrNoLimit):
+			log.Debug("no memory limit of a cgroup", "reason", err)
+		}
+	}
+	if set == nil {
+		log.Debug("memory limits are those of the environment")
+		return
+	}
+	log.Info("memory limits set", set...)
+}
+
+// softLimit returns the soft limit for a hard one, in bytes.
+func softLimit(hard uint64) int64 {
+	soft := softShare * float64(min(hard, math.MaxInt64/2))
+	return max(int64(soft), leastSoftLimit)
+}
+
+// fewFiles is the limit of open files below which a crowd of clients, or of targets
+// that hang, is felt, however few probes there are.
+const fewFiles = 256
+
+// filesFor returns which limit of open files lets all probes of a configuration be in
+// flight at a time, as they are when all targets hang, or maxInFlight of them if that is
+// not 0.
+func filesFor(cfg *config.Config, maxInFlight int) int {
+	probes := 0
+	for _, t := range cfg.Targets {
+		for _, p := range []*config.Probe{t.StartupProbe, t.ReadinessProbe, t.LivenessProbe} {
+			if p != nil {
+				probes++
+			}
+		}
+	}
+	if maxInFlight > 0 {
+		probes = min(probes, maxInFlight)
+	}
+	return max(fewFiles, prober.OpenFilesFor(probes))
+}
+
+// warnOfFiles warns if the limit of open files is too low for a configuration. The
+// runtime has raised it as far as it goes.
+func (l *loader) warnOfFiles(cfg *config.Config) {
+	limit, needed := prober.OpenFiles(), filesFor(cfg, l.maxInFlight)
+	if limit >= needed || needed <= l.filesWarned {
+		return
+	}
+	l.filesWarned = needed
+	l.log.Warn("the limit of open files is low: where many targets hang, attempts wait for each other, and clients for their turn",
+		"limit", limit, "needed", needed)
+}
