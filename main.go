@@ -75,6 +75,8 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 		err = healthCheck(ctx, o.healthCheck, os.Stdout)
 	case o.configCheck:
 		return configCheck(o, stderr)
+	case o.isFromPod:
+		return fromPod(o, os.Stdin, os.Stdout, stderr)
 	default:
 		logger.Info("starting prober_exporter", "version", version.Info(), "build_context", version.BuildContext())
 		err = serve(ctx, o, logger)
@@ -98,6 +100,11 @@ type options struct {
 	failOpen           bool
 	autoReload         bool
 	autoReloadInterval time.Duration
+
+	fromPod        string
+	isFromPod      bool
+	fromPodRewrite bool
+	fromPodImage   string
 
 	web             *toolkit.FlagConfig
 	healthAddresses []string
@@ -133,6 +140,9 @@ func parse(args []string, stderr io.Writer) (o *options, code int, done bool) {
 	app.Flag("config.fail-open", "Go on, and call every target live, when a configuration is unreadable or invalid at start.").BoolVar(&o.failOpen)
 	app.Flag("config.enable-auto-reload", "Reload when the content of the configuration file has changed.").BoolVar(&o.autoReload)
 	app.Flag("config.auto-reload-interval", "How often to look for a change.").Default("30s").DurationVar(&o.autoReloadInterval)
+	app.Flag("config.from-pod", "Print the configuration that the manifest of a Pod, Deployment, StatefulSet, DaemonSet, ReplicaSet, Job or CronJob comes to, and exit. - is stdin.").PlaceHolder("FILE").IsSetByUser(&o.isFromPod).StringVar(&o.fromPod)
+	app.Flag("config.from-pod.rewrite", "Print the manifest instead, with the agent as a sidecar, its configuration in a ConfigMap, and the probes pointed at it.").BoolVar(&o.fromPodRewrite)
+	app.Flag("config.from-pod.image", "Image of that sidecar.").Default(defaultImage()).StringVar(&o.fromPodImage)
 	o.web = kingpinflag.AddFlags(app, ":9709")
 	app.Flag("health.listen-address", "Addresses on which to serve the health endpoints alone: plain HTTP, no authentication, no rate limit. Repeatable.").StringsVar(&o.healthAddresses)
 	app.Flag("health.check", "Ask this URL once, print the body, and exit with 0 if the status is 200.").PlaceHolder("URL").IsSetByUser(&o.isHealthCheck).StringVar(&o.healthCheck)
@@ -148,12 +158,15 @@ func parse(args []string, stderr io.Writer) (o *options, code int, done bool) {
 	app.Flag("log.level", "Only log lines of this severity or above.").Default("info").EnumVar(&o.logLevel, "debug", "info", "warn", "error")
 	app.Flag("log.format", "Format of the log.").Default("logfmt").EnumVar(&o.logFormat, "logfmt", "json")
 
-	_, err := app.Parse(args)
+	_, err := app.Parse(stdinArgument(args))
 	if done { // --help or --version
 		return o, code, true
 	}
 	if err == nil {
 		err = o.check(*externalURL)
+	}
+	if err == nil {
+		err = o.checkFromPod()
 	}
 	if err != nil {
 		_, _ = fmt.Fprintf(stderr, "prober_exporter: error: %v, try --help\n", err)

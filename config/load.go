@@ -54,7 +54,12 @@ func read(path string) ([]byte, error) {
 	}
 	defer func() { _ = f.Close() }() // it was only read
 	// The size that stat tells is not asked: it is 0 for devices, and a file grows.
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	return ReadFrom(f)
+}
+
+// ReadFrom returns all that can be read. More than 16 MiB is an error.
+func ReadFrom(r io.Reader) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxFile+1))
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,75 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package frompod
+
+import (
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// longestName is that of an object of the API server.
+const longestName = 253
+
+// configMap returns the ConfigMap that the sidecar of a workload mounts, or nothing if
+// it cannot have a name.
+func (c *converter) configMap(w *workload, source string) string {
+	meta := w.root.get("metadata")
+	base := w.name()
+	if base == "" {
+		base = strings.TrimRight(scalar(meta.node, "generateName"), "-.")
+	}
+	line := w.root.node.Line
+	if meta.node != nil {
+		line = meta.node.Line
+	}
+	if !validName(base) {
+		c.wrong(line, join(meta.path, "name"), "must be a name of lower-case letters, digits, '-' and '.'")
+		return ""
+	}
+	name := base + "-prober"
+	if c.configMaps[w.namespace()+"/"+name] {
+		// A Deployment and a CronJob may have one name; there is one ConfigMap of it.
+		name = base + "-" + strings.ToLower(w.kind) + "-prober"
+	}
+	switch {
+	case c.configMaps[w.namespace()+"/"+name]:
+		c.wrong(line, join(meta.path, "name"), "the ConfigMap "+name+" is in the file already")
+		return ""
+	case len(name) > longestName:
+		c.wrong(line, join(meta.path, "name"), "is too long for a ConfigMap beside it")
+		return ""
+	}
+	c.configMaps[w.namespace()+"/"+name] = true
+
+	metadata := mapping(text("name"), text(name))
+	if namespace := w.namespace(); namespace != "" {
+		metadata.Content = append(metadata.Content, text("namespace"), text(namespace))
+	}
+	data := text(source)
+	data.Style = yaml.LiteralStyle
+	return encode(mapping(
+		text("apiVersion"), text("v1"),
+		text("kind"), text("ConfigMap"),
+		text("metadata"), metadata,
+		text("data"), mapping(text("prober.yml"), data),
+	))
+}
+
+// validName says whether an object may be called so.
+func validName(s string) bool {
+	const alphanumeric = "abcdefghijklmnopqrstuvwxyz0123456789"
+	return s != "" && strings.Trim(s, alphanumeric+"-.") == "" &&
+		strings.Trim(s[:1], alphanumeric) == "" && strings.Trim(s[len(s)-1:], alphanumeric) == ""
+}

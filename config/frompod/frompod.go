@@ -1,0 +1,212 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//	http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+// Package frompod makes a configuration of Kubernetes manifests, and rewrites them so
+// that the kubelet asks the agent.
+package frompod
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/prober-exporter/prober_exporter/config"
+)
+
+// Options say what is made of a manifest.
+type Options struct {
+	// Rewrite asks for the manifest with the sidecar, instead of the configuration.
+	Rewrite bool
+	// Image is the sidecar's.
+	Image string
+}
+
+// Convert reads the documents of a manifest. Without Rewrite it returns a
+// configuration for each workload that has a probe, as one YAML document each. With
+// Rewrite it returns the manifest with sidecars, their configuration in ConfigMaps,
+// and the probes pointed at them; what need not change stays byte for byte. Nothing is
+// returned with an error, which is of type config.Errors and has every mistake.
+// Notices, all of them warnings, come with both. name is how messages call the file.
+func Convert(name string, data []byte, o Options) ([]byte, []config.Notice, error) {
+	c := &converter{file: name, options: o, configMaps: map[string]bool{}}
+	documents := split(string(data))
+	for i := range documents {
+		c.read(&documents[i])
+	}
+	c.noteConfigMaps(documents)
+	var out strings.Builder
+	workloads := 0
+	for i := range documents {
+		workloads += len(documents[i].workloads)
+		out.WriteString(c.convert(&documents[i]))
+	}
+	switch {
+	case len(c.errs) > 0 || c.converted > 0:
+	case workloads == 0:
+		c.nothing("has no Pod, Deployment, StatefulSet, DaemonSet, ReplicaSet, Job or CronJob")
+	default:
+		c.nothing("has no probe to convert")
+	}
+	slices.SortStableFunc(c.errs, func(a, b config.Error) int { return cmp.Compare(a.Line, b.Line) })
+	slices.SortStableFunc(c.notices, func(a, b config.Notice) int { return cmp.Compare(a.Line, b.Line) })
+	if len(c.errs) > 0 {
+		return nil, c.notices, c.errs
+	}
+	return []byte(out.String()), c.notices, nil
+}
+
+// converter goes on after a mistake, so that one run finds them all.
+type converter struct {
+	file       string
+	options    Options
+	offset     int // of the current document's lines
+	errs       config.Errors
+	notices    []config.Notice
+	configMaps map[string]bool // namespace/name of those that are in the file
+	converted  int             // workloads
+}
+
+// maxListed is how many mistakes, and how many notices, are listed.
+const maxListed = 1000
+
+func (c *converter) wrong(line int, path, message string) {
+	if len(c.errs) < maxListed {
+		c.errs = append(c.errs, config.Error{File: c.file, Line: c.offset + line, Path: path, Message: message})
+	}
+}
+
+func (c *converter) warn(line int, path, message string) {
+	if len(c.notices) < maxListed {
+		c.notices = append(c.notices, config.Notice{Level: config.Warn, File: c.file, Line: c.offset + line, Path: path, Message: message})
+	}
+}
+
+// nothing says that there is nothing to do. A pipe of manifests may hold none for us:
+// to rewrite it is to leave it as it is.
+func (c *converter) nothing(message string) {
+	c.offset = 0
+	if c.options.Rewrite {
+		c.warn(1, "", message)
+		return
+	}
+	c.wrong(1, "", message)
+}
+
+// document is a document of the file. Lines in its nodes are its own.
+type document struct {
+	text      string
+	offset    int        // lines before it
+	root      *yaml.Node // with all aliases and merges followed; nil if it is of no interest
+	workloads []workload
+}
+
+// split cuts a file where kubectl does: before each line that begins with ---.
+func split(text string) []document {
+	var documents []document
+	begin, line := 0, 0
+	start := document{}
+	at := 0
+	for l := range strings.Lines(text) {
+		rest, marks := strings.CutPrefix(l, "---")
+		if marks && strings.Trim(rest[:min(1, len(rest))], " \t\r\n") == "" && at > begin {
+			start.text = text[begin:at]
+			documents = append(documents, start)
+			begin, start = at, document{offset: line}
+		}
+		at += len(l)
+		line++
+	}
+	start.text = text[begin:]
+	return append(documents, start)
+}
+
+// read finds the workloads of a document.
+func (c *converter) read(d *document) {
+	c.offset = d.offset
+	root := c.parse(d.text)
+	if root == nil {
+		return
+	}
+	// What is no concern of ours passes, whatever it is.
+	if !concerns(root.Content[0]) {
+		return
+	}
+	e := expander{c: c, left: maxNodes}
+	if root = e.expand(root, ""); e.failed {
+		return
+	}
+	if root.Content[0].Style&yaml.FlowStyle != 0 {
+		unflow(root) // it is JSON
+	}
+	d.root = root
+	d.workloads = c.workloads(place{node: root.Content[0], path: ""})
+}
+
+// concerns says whether a document is a workload or a list, which may have some.
+func concerns(n *yaml.Node) bool {
+	kind := scalar(n, "kind")
+	_, known := podSpecs[kind]
+	return known || kind == "List"
+}
+
+// noteConfigMaps notes what the file has already, as a second one would replace it.
+func (c *converter) noteConfigMaps(documents []document) {
+	for i := range documents {
+		var n yaml.Node
+		if yaml.Unmarshal([]byte(documents[i].text), &n) != nil || len(n.Content) == 0 || scalar(n.Content[0], "kind") != "ConfigMap" {
+			continue
+		}
+		if meta := lookup(n.Content[0], "metadata"); meta != nil {
+			c.configMaps[scalar(meta, "namespace")+"/"+scalar(meta, "name")] = true
+		}
+	}
+}
+
+// convert returns what is printed for a document.
+func (c *converter) convert(d *document) string {
+	c.offset = d.offset
+	if c.options.Rewrite {
+		return c.rewrite(d)
+	}
+	var out strings.Builder
+	for i := range d.workloads {
+		w := &d.workloads[i]
+		all := w.probed(everything)
+		text, _ := c.configuration(w, all)
+		if text == "" || c.hasAgent(w) {
+			continue
+		}
+		c.warnings(w, all)
+		c.warnExec(all)
+		if c.converted++; c.converted > 1 {
+			out.WriteString("---\n")
+		}
+		out.WriteString("# " + w.title() + "\n" + text)
+	}
+	return out.String()
+}
+
+// title names a workload for a person.
+func (w *workload) title() string {
+	switch name := w.name(); {
+	case name == "":
+		return w.kind
+	case validName(name):
+		return w.kind + " " + name
+	default:
+		return w.kind + " " + strconv.QuoteToASCII(name)
+	}
+}

@@ -1,0 +1,214 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package frompod
+
+import (
+	"flag"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/prober-exporter/prober_exporter/config"
+)
+
+var update = flag.Bool("update", false, "write what is seen into testdata")
+
+const image = "prober-exporter:0.1.0"
+
+// section is a file of a txtar archive.
+type section struct{ name, text string }
+
+// archive splits a txtar file into its comment and its sections.
+func archive(t testing.TB, path string) (comment string, sections []section) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		if rest, ok := strings.CutPrefix(line, "-- "); ok && strings.HasSuffix(rest, " --\n") {
+			sections = append(sections, section{name: strings.TrimSuffix(rest, " --\n")})
+			continue
+		}
+		if len(sections) == 0 {
+			comment += line
+			continue
+		}
+		sections[len(sections)-1].text += line
+	}
+	return comment, sections
+}
+
+func find(sections []section, name string) string {
+	i := slices.IndexFunc(sections, func(s section) bool { return s.name == name })
+	if i < 0 {
+		return ""
+	}
+	return sections[i].text
+}
+
+// outcome returns all that Convert says, under these names.
+func outcome(manifest string, rewrite bool, out, said string) map[string]string {
+	text, notices, err := Convert("pod.yaml", []byte(manifest), Options{Rewrite: rewrite, Image: image})
+	got := map[string]string{}
+	if len(text) > 0 {
+		got[out] = string(text)
+	}
+	for _, n := range notices {
+		got[said] += n.Level.String() + " " + n.String() + "\n"
+	}
+	if err != nil {
+		got[said] += err.Error() + "\n"
+	}
+	return got
+}
+
+// Each file of testdata holds a manifest and exactly what becomes of it: the
+// configuration, what is said with it, the rewritten manifest, what is said with that.
+func TestGolden(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) < 20 {
+		t.Fatalf("%d files, error %v", len(files), err)
+	}
+	names := []string{"config", "said", "rewritten", "said of the rewritten"}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			comment, sections := archive(t, file)
+			manifest := find(sections, "manifest")
+			got := outcome(manifest, false, names[0], names[1])
+			maps.Copy(got, outcome(manifest, true, names[2], names[3]))
+			if *update {
+				all := comment + "-- manifest --\n" + manifest
+				for _, name := range names {
+					if got[name] != "" {
+						all += "-- " + name + " --\n" + got[name]
+					}
+				}
+				if err := os.WriteFile(file, []byte(all), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			for _, name := range names {
+				if want := find(sections, name); got[name] != want {
+					t.Errorf("%s is\n%swant\n%s", name, got[name], want)
+				}
+			}
+		})
+	}
+}
+
+// Of every manifest in testdata: the configuration loads; what is rewritten is
+// refused a second time; and the configuration in its ConfigMaps loads, too.
+func TestResultsHold(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		_, sections := archive(t, file)
+		checkResults(t, find(sections, "manifest"))
+	}
+}
+
+func checkResults(t *testing.T, manifest string) {
+	t.Helper()
+	plain, _, err := Convert("f", []byte(manifest), Options{Image: image})
+	if err == nil {
+		for _, d := range split(string(plain)) {
+			loads(t, d.text)
+		}
+	}
+	rewritten, _, rewriteErr := Convert("f", []byte(manifest), Options{Rewrite: true, Image: image})
+	if rewriteErr != nil || string(rewritten) == manifest {
+		return
+	}
+	if err != nil {
+		t.Fatalf("rewritten, but not converted: %v\n%s", err, manifest)
+	}
+	found := 0
+	for _, d := range split(string(rewritten)) {
+		var m struct {
+			Kind string
+			Data map[string]string
+		}
+		if err := yaml.Unmarshal([]byte(d.text), &m); err == nil && m.Kind == "ConfigMap" && m.Data["prober.yml"] != "" {
+			found++
+			loads(t, m.Data["prober.yml"])
+		}
+	}
+	if found == 0 {
+		t.Fatalf("no configuration in\n%s", rewritten)
+	}
+	if out, _, err := Convert("f", rewritten, Options{Rewrite: true, Image: image}); err == nil || !strings.Contains(err.Error(), "already") {
+		t.Fatalf("rewritten twice (%v):\n%s", err, out)
+	}
+	if out, _, err := Convert("f", rewritten, Options{Image: image}); err == nil {
+		t.Fatalf("converted after it was rewritten:\n%s", out)
+	}
+}
+
+func loads(t *testing.T, text string) *config.Config {
+	t.Helper()
+	cfg, _, err := config.Load("f", []byte(text), func(string) (string, bool) { return "", false })
+	if err != nil || len(cfg.Targets) == 0 {
+		t.Fatalf("does not load: %v\n%s", err, text)
+	}
+	return cfg
+}
+
+// Whatever the manifest, Convert returns a result or mistakes, never a panic, and its
+// results hold.
+func FuzzConvert(f *testing.F) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		_, sections := archive(f, file)
+		f.Add(find(sections, "manifest"))
+	}
+	f.Fuzz(func(t *testing.T, manifest string) {
+		if strings.Contains(manifest, "prober.yml") {
+			return // a ConfigMap of the manifest's own, which may hold anything
+		}
+		for _, rewrite := range []bool{false, true} {
+			out, notices, err := Convert("f", []byte(manifest), Options{Rewrite: rewrite, Image: image})
+			if err != nil && out != nil {
+				t.Fatal("both a result and mistakes")
+			}
+			if err != nil {
+				for _, e := range err.(config.Errors) { //nolint:errorlint // the type is the promise
+					checkLine(t, e.Error(), e.Line, manifest)
+				}
+			}
+			for _, n := range notices {
+				checkLine(t, n.String(), n.Line, manifest)
+			}
+		}
+		checkResults(t, manifest)
+	})
+}
+
+func checkLine(t *testing.T, text string, line int, manifest string) {
+	t.Helper()
+	if line < 1 || line > strings.Count(manifest, "\n")+2+strings.Count(manifest, "\r") || strings.ContainsAny(text, "\n\r\x00") {
+		t.Fatalf("line %d: %q", line, text)
+	}
+}

@@ -1,0 +1,206 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package frompod
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/prober-exporter/prober_exporter/prober/gate"
+)
+
+// warnings says what will be otherwise than with the kubelet as the prober.
+func (c *converter) warnings(w *workload, all []chosen) {
+	for _, some := range all {
+		k := some.container
+		for _, kind := range some.kinds {
+			p := k.probes[kind]
+			if host := probeHost(p); host.node != nil && scalar(w.spec.node, "hostNetwork") != "true" {
+				c.warn(host.node.Line, host.path, "is dialled from the pod's network, where a kubelet dials it from the node's")
+			}
+			if other := w.otherOwner(k, p); other != "" {
+				c.warn(p.node.Line, p.path, fmt.Sprintf("asks a port of the container %s: the target's restarts are not seen by it; name another port in instance.ports", other))
+			}
+		}
+		if env, name := podIP(k); env.node != nil {
+			c.warn(env.node.Line, env.path, fmt.Sprintf("the container knows its pod's IP address: if it listens there only, set %s for the agent too, and host: ${%s}", name, name))
+		}
+	}
+}
+
+// warnExec says where exec probes run in the agent.
+func (c *converter) warnExec(all []chosen) {
+	for _, some := range all {
+		for _, kind := range some.kinds {
+			if e := some.container.probes[kind].get("exec"); e.node != nil {
+				c.warn(e.node.Line, e.path, "will run in the agent's own file system: its command must be in the agent's image")
+				c.warnEnv(some.container)
+			}
+		}
+	}
+}
+
+// warnEnv warns of variables that a command may miss, once for a container.
+func (c *converter) warnEnv(k *container) {
+	if from := k.get("envFrom"); len(from.items()) > 0 {
+		c.warnOnce(from, "is not read: set what the command needs for the agent")
+	}
+	for _, env := range k.get("env").items() {
+		if from := env.get("valueFrom"); from.node != nil {
+			c.warnOnce(from, "is not read: set the variable for the agent, and `value: ${NAME}` in the target's env, if the command needs it")
+		}
+	}
+}
+
+func (c *converter) warnOnce(p place, message string) {
+	for _, n := range c.notices {
+		if n.Line == c.offset+p.node.Line && n.Path == p.path {
+			return
+		}
+	}
+	c.warn(p.node.Line, p.path, message)
+}
+
+// probeHost returns the host of a probe, if it has one of its own.
+func probeHost(p place) place {
+	for _, action := range []string{"httpGet", "tcpSocket"} {
+		if host := p.get(action).get("host"); host.node != nil && host.node.Value != "" {
+			return host
+		}
+	}
+	return place{}
+}
+
+// probePort returns the port of a probe, as it is written.
+func probePort(p place) string {
+	for _, action := range []string{"httpGet", "tcpSocket", "grpc"} {
+		if port := scalar(p.get(action).node, "port"); port != "" {
+			return port
+		}
+	}
+	return ""
+}
+
+// otherOwner returns the container that declares the port of k's probe, if k does not.
+func (w *workload) otherOwner(k *container, p place) string {
+	port := probePort(p)
+	declares := func(k *container) bool {
+		return slices.ContainsFunc(k.get("ports").items(), func(p place) bool { return scalar(p.node, "containerPort") == port })
+	}
+	if port == "" || probeHost(p).node != nil || slices.ContainsFunc(k.get("ports").items(), func(p place) bool { return scalar(p.node, "name") == port }) || declares(k) {
+		return ""
+	}
+	for i := range w.containers {
+		if declares(&w.containers[i]) {
+			return w.containers[i].name
+		}
+	}
+	return ""
+}
+
+// podIP returns a variable that has the address of the pod, and its name.
+func podIP(k *container) (place, string) {
+	for _, env := range k.get("env").items() {
+		if scalar(env.get("valueFrom").get("fieldRef").node, "fieldPath") == "status.podIP" {
+			return env, scalar(env.node, "name")
+		}
+	}
+	return place{}, ""
+}
+
+// warnMoved says what else changes with a sidecar in the pod.
+func (c *converter) warnMoved(w *workload) {
+	if n := w.spec.get("hostNetwork"); scalar(w.spec.node, "hostNetwork") == "true" {
+		c.warn(n.node.Line, n.path, fmt.Sprintf("the agent listens on the ports %s and %s of the node", healthPort, metricsPort))
+	}
+	guaranteed := true
+	for _, list := range []string{"containers", "initContainers"} {
+		for _, k := range w.spec.get(list).items() {
+			limits := k.get("resources").get("limits").node
+			guaranteed = guaranteed && lookup(limits, "cpu") != nil && lookup(limits, "memory") != nil
+		}
+	}
+	if guaranteed {
+		c.warn(w.spec.node.Line, w.spec.path, "every container has limits, the sidecar has none: give it requests and limits that are equal, or the pod's QoS class will be Burstable instead of Guaranteed")
+	}
+}
+
+// movable chooses the probes that can be asked of the agent, and says why others stay.
+func (c *converter) movable(k *container) chosen {
+	some := chosen{container: k}
+	for _, kind := range gate.Kinds() {
+		p := k.probes[kind]
+		switch {
+		case p.node == nil:
+		case isExec(p):
+			c.warn(p.node.Line, p.path, "stays as it is: its command would run in the agent's file system")
+		case kind == gate.Liveness && isExec(k.probes[gate.Startup]):
+			c.warn(p.node.Line, p.path, "stays as it is: the startupProbe stays too, and the agent could not wait for it")
+		default:
+			some.kinds = append(some.kinds, kind)
+		}
+	}
+	return some
+}
+
+// The nodes of a configuration.
+
+func mapping(content ...*yaml.Node) *yaml.Node {
+	return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: content}
+}
+
+func list() *yaml.Node { return &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"} }
+
+func text(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s} }
+
+// clone returns a copy that shares nothing.
+func clone(n *yaml.Node) *yaml.Node {
+	fresh := *n
+	fresh.Content = make([]*yaml.Node, len(n.Content))
+	for i, child := range n.Content {
+		fresh.Content[i] = clone(child)
+	}
+	return &fresh
+}
+
+// bare returns a copy without comments.
+func bare(n *yaml.Node) *yaml.Node {
+	fresh := clone(n)
+	strip(fresh)
+	return fresh
+}
+
+// unflow gives a tree that was JSON the usual style of YAML.
+func unflow(n *yaml.Node) {
+	n.Style &^= yaml.FlowStyle | yaml.DoubleQuotedStyle
+	for _, child := range n.Content {
+		unflow(child)
+	}
+}
+
+// indented returns text with each line that has something this many spaces further
+// to the right.
+func indented(text string, by int) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if strings.TrimSpace(line) != "" {
+			b.WriteString(strings.Repeat(" ", max(by, 0)))
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}

@@ -1,0 +1,298 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package frompod
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/prober/gate"
+)
+
+const (
+	sidecarName = "prober" // of the container and of its volume
+	healthPort  = "9708"
+	metricsPort = "9709"
+)
+
+// sidecar is the agent's container. The placeholders are its image, the names of its
+// ports, and what follows runAsNonRoot.
+const sidecar = `- name: prober
+  image: IMAGE
+  restartPolicy: Always # a native sidecar: starts before the application, ends after it
+  args:
+    - --config.file=/etc/prober_exporter/prober.yml
+    - --config.fail-open # a broken file must not kill the application
+    - --config.enable-auto-reload
+    - --health.listen-address=:9708
+  ports:
+    - {name: HEALTH, containerPort: 9708}
+    - {name: METRICS, containerPort: 9709}
+  startupProbe:
+    httpGet: {path: /-/ready, port: HEALTH}
+    periodSeconds: 1
+    failureThreshold: 30
+  livenessProbe:
+    httpGet: {path: /-/healthy, port: HEALTH}
+  securityContext:
+    allowPrivilegeEscalation: false
+    capabilities: {drop: [ALL]}
+    readOnlyRootFilesystem: true
+    runAsNonRoot: true
+USER    seccompProfile: {type: RuntimeDefault}
+  volumeMounts:
+    - {name: prober, mountPath: /etc/prober_exporter}
+`
+
+// rewrite returns a document with a sidecar in each of its workloads, followed by
+// their ConfigMaps. One without anything to move stays byte for byte.
+func (c *converter) rewrite(d *document) string {
+	e := newEditor(d.text)
+	var maps []string
+	for i := range d.workloads {
+		if m := c.rewriteWorkload(&d.workloads[i], e); m != "" {
+			maps = append(maps, "---\n"+m)
+		}
+	}
+	if len(maps) == 0 || len(c.errs) > 0 {
+		return d.text
+	}
+	out, ok := e.text()
+	if root := d.root.Content[0]; !ok || !means(out, root) {
+		if out = encode(d.root); out == "" {
+			c.wrong(root.Line, "", "cannot be written as YAML again")
+			return ""
+		}
+		c.warn(root.Line, "", "is written anew: where JSON, flow style, aliases or merges are in the way, lines cannot be kept")
+		if strings.HasPrefix(d.text, "---") {
+			out = "---\n" + out
+		}
+	}
+	if !strings.HasSuffix(out, "\n") {
+		out += "\n"
+	}
+	added := strings.Join(maps, "")
+	if strings.Contains(out, "\r\n") {
+		added = strings.ReplaceAll(added, "\n", "\r\n")
+	}
+	return out + added
+}
+
+// rewriteWorkload adds the sidecar and points the probes at it. It returns the
+// ConfigMap, or nothing if no probe can be moved.
+func (c *converter) rewriteWorkload(w *workload, e *editor) string {
+	// Mistakes are found in what stays, too.
+	if _, cfg := c.configuration(w, w.probed(everything)); cfg == nil || c.hasAgent(w) {
+		return ""
+	}
+	moved := w.probed(c.movable)
+	source, cfg := c.configuration(w, moved)
+	if cfg == nil || !c.fits(w) {
+		return ""
+	}
+	c.warnings(w, moved)
+	m := c.configMap(w, source)
+	if m == "" {
+		return ""
+	}
+	c.warnMoved(w)
+	c.converted++
+	for i, some := range moved {
+		for _, kind := range some.kinds {
+			node := some.container.node
+			key := index(node, probeKeys[kind])
+			grace := withComment(lookup(node.Content[key+1], "terminationGracePeriodSeconds"))
+			e.replace(node, key, probe(kind, some.container.name, cfg.Targets[i].Probe(kind), grace))
+		}
+	}
+	c.addSidecar(w, e)
+	c.addVolume(w, e, scalar(parsed(m).Content[index(parsed(m), "metadata")+1], "name"))
+	return m
+}
+
+// probe returns a probe that asks the agent. It is generous: the agent decides.
+func probe(kind gate.Kind, name string, p *config.Probe, grace string) string {
+	var b strings.Builder
+	line := func(format string, args ...any) { _, _ = fmt.Fprintf(&b, format+"\n", args...) }
+	line("%s:", probeKeys[kind])
+	switch kind {
+	case gate.Startup:
+		line("  httpGet: {path: /started/%s, port: %s}", name, healthPort)
+		line("  periodSeconds: 1")
+		delay := ""
+		if p.InitialDelay > 0 {
+			delay = fmt.Sprintf("%v s + ", p.InitialDelay.Seconds())
+		}
+		line("  failureThreshold: %d # %s%d × %v s of the agent's startup probe, and 30 s for the agent",
+			startupThreshold(p), delay, p.FailureThreshold, p.Period.Seconds())
+	case gate.Readiness:
+		line("  httpGet: {path: /ready/%s, port: %s}", name, healthPort)
+		line("  periodSeconds: 1")
+		line("  failureThreshold: 3")
+	case gate.Liveness:
+		line("  httpGet: {path: /live/%s, port: %s}", name, healthPort)
+		line("  periodSeconds: 5")
+		line("  timeoutSeconds: 2")
+		line("  failureThreshold: 6 # 30 s for a restart of the agent")
+	}
+	if grace != "" {
+		line("  terminationGracePeriodSeconds: %s", grace)
+	}
+	return b.String()
+}
+
+// withComment returns a number as it is written, with what is said of it.
+func withComment(n *yaml.Node) string {
+	if n == nil {
+		return ""
+	}
+	if n.LineComment == "" || strings.Contains(n.LineComment, "\n") {
+		return n.Value
+	}
+	return n.Value + " " + n.LineComment
+}
+
+// startupThreshold returns how many seconds the kubelet waits: all that the agent's
+// probe may take, and 30.
+func startupThreshold(p *config.Probe) int64 {
+	const forAgent = 30
+	seconds := p.InitialDelay.Seconds() + p.Period.Seconds()*float64(p.FailureThreshold)
+	if seconds > math.MaxInt32-forAgent {
+		return math.MaxInt32 // the API server takes no more
+	}
+	total := p.InitialDelay + p.Period*time.Duration(p.FailureThreshold)
+	return int64((total+time.Second-1)/time.Second) + forAgent
+}
+
+// addSidecar makes the agent the first container to start.
+func (c *converter) addSidecar(w *workload, e *editor) {
+	health, metrics, user := "health", "metrics", ""
+	for _, k := range w.all() {
+		for _, p := range k.get("ports").items() {
+			// Services and monitors find a port of the pod by its name.
+			if name := scalar(p.node, "name"); name == "health" || name == "metrics" {
+				health, metrics = "prober-health", "prober-metrics"
+			}
+		}
+	}
+	if scalar(w.spec.get("securityContext").node, "runAsUser") == "0" {
+		user = "    runAsUser: 65534 # the pod's is root\n"
+	}
+	image, _ := yaml.Marshal(c.options.Image) // a string always can be
+	item := strings.NewReplacer("IMAGE", strings.TrimSpace(string(image)), "HEALTH", health, "METRICS", metrics, "USER", user).Replace(sidecar)
+	spec := w.spec.node
+	switch i, key := index(spec, "initContainers"), index(spec, "containers"); {
+	case i < 0:
+		e.before(spec, key, "initContainers:\n"+indented(item, listIndent(spec, key)))
+	case len(spec.Content[i+1].Content) == 0: // null or []
+		e.replace(spec, i, "initContainers:\n"+indented(item, listIndent(spec, key)))
+	default:
+		e.prepend(spec.Content[i+1], item)
+	}
+}
+
+func (c *converter) addVolume(w *workload, e *editor, configMap string) {
+	item := fmt.Sprintf("- name: %s\n  configMap: {name: %s}\n", sidecarName, configMap)
+	spec := w.spec.node
+	key := index(spec, "containers")
+	switch i := index(spec, "volumes"); {
+	case i < 0:
+		e.add(spec, "volumes:\n"+indented(item, listIndent(spec, key)))
+	case len(spec.Content[i+1].Content) == 0:
+		e.replace(spec, i, "volumes:\n"+indented(item, listIndent(spec, key)))
+	default:
+		e.appendTo(spec, i, item)
+	}
+}
+
+// listIndent returns how far the items of the list at i are from its key.
+func listIndent(m *yaml.Node, i int) int {
+	k, v := m.Content[i], m.Content[i+1]
+	if v.Line == k.Line || v.Column < k.Column || v.Column > k.Column+8 {
+		return 2
+	}
+	return v.Column - k.Column
+}
+
+// all returns every container of the pod's spec.
+func (w *workload) all() []place {
+	return append(w.spec.get("containers").items(), w.spec.get("initContainers").items()...)
+}
+
+// hasAgent says whether the agent is in the pod already: its probes are then no
+// application's.
+func (c *converter) hasAgent(w *workload) bool {
+	before := len(c.errs)
+	for _, k := range w.all() {
+		name := scalar(k.node, "name")
+		switch {
+		case isAgent(scalar(k.node, "image"), c.options.Image):
+			c.wrong(k.node.Line, k.path, "the agent is in this pod already")
+		case name == sidecarName:
+			c.wrong(k.node.Line, join(k.path, "name"), "the name "+sidecarName+" is that of the agent, which may be in this pod already")
+		}
+	}
+	return len(c.errs) > before
+}
+
+// fits says whether the agent can be added to the pod.
+func (c *converter) fits(w *workload) bool {
+	before := len(c.errs)
+	for _, k := range w.all() {
+		for _, p := range k.get("ports").items() {
+			if port := scalar(p.node, "containerPort"); port == healthPort || port == metricsPort {
+				c.wrong(p.node.Line, join(p.path, "containerPort"), "the port "+port+" is the agent's")
+			}
+		}
+	}
+	for _, k := range w.containers {
+		for _, p := range k.probes {
+			if port := probePort(p); (port == healthPort || port == metricsPort) && len(c.errs) == before {
+				c.wrong(p.node.Line, p.path, "the port "+port+" is the agent's, which may be in this pod already")
+			}
+		}
+	}
+	for _, v := range w.spec.get("volumes").items() {
+		if scalar(v.node, "name") == sidecarName {
+			c.wrong(v.node.Line, join(v.path, "name"), "the name "+sidecarName+" is that of the agent's volume")
+		}
+	}
+	if name := w.spec.get("os").get("name"); name.node != nil && name.node.Value == "windows" {
+		c.wrong(name.node.Line, name.path, "the agent's image is for Linux")
+	}
+	for _, key := range []string{"initContainers", "volumes"} {
+		if p := w.spec.get(key); p.node != nil && p.node.Kind != yaml.SequenceNode {
+			c.wrong(p.node.Line, p.path, "must be a list")
+		}
+	}
+	return len(c.errs) == before
+}
+
+// isAgent says whether an image is the agent's, whatever its registry and version.
+func isAgent(image, agent string) bool {
+	return slices.Contains([]string{repository(agent), "prober-exporter", "prober_exporter"}, repository(image))
+}
+
+// repository returns the last part of an image's name.
+func repository(image string) string {
+	image, _, _ = strings.Cut(image[strings.LastIndexByte(image, '/')+1:], "@")
+	image, _, _ = strings.Cut(image, ":")
+	return image
+}

@@ -1,0 +1,187 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package frompod
+
+import (
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// editor changes a document twice: as a tree, which is what the result must mean, and
+// as text, in which only the lines of what has changed are others. Where that does
+// not come to the same (flow style, what aliases share) the tree is written instead.
+type editor struct {
+	lines []string // of the document, with their ends
+	edits []edit
+	lost  bool // an edit has no place in the text
+}
+
+// edit puts text in the place of the lines from to to, which is not among them.
+type edit struct {
+	from, to int
+	text     string
+}
+
+func newEditor(text string) *editor {
+	return &editor{lines: slices.Collect(strings.Lines(text))}
+}
+
+// parsed returns the node of a text of our own.
+func parsed(text string) *yaml.Node {
+	var doc yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &doc); err != nil || len(doc.Content) == 0 {
+		panic("frompod: a text of our own is no YAML: " + text)
+	}
+	return doc.Content[0]
+}
+
+// replace puts another entry in the place of the one at i. text begins with its key.
+func (e *editor) replace(m *yaml.Node, i int, text string) {
+	k, v := m.Content[i], m.Content[i+1]
+	e.put(k.Line-1, e.end(k, v), k.Column, e.lead(k)+strings.TrimLeft(indented(text, k.Column-1), " "))
+	// What was said of the former value is said in the configuration.
+	key := *k
+	key.LineComment, key.FootComment = "", ""
+	m.Content[i], m.Content[i+1] = &key, parsed(text).Content[1]
+	block(m)
+}
+
+// before adds an entry before the one at i.
+func (e *editor) before(m *yaml.Node, i int, text string) {
+	k := m.Content[i]
+	if strings.Trim(e.lead(k), " ") != "" {
+		e.lost = true
+	}
+	at := e.above(k.Line-1, k.Column)
+	e.put(at, at, k.Column, indented(text, k.Column-1))
+	m.Content = slices.Insert(m.Content, i, parsed(text).Content...)
+	block(m)
+}
+
+// add adds an entry after the last.
+func (e *editor) add(m *yaml.Node, text string) {
+	k, v := m.Content[len(m.Content)-2], m.Content[len(m.Content)-1]
+	at := e.end(k, v)
+	e.put(at, at, k.Column, indented(text, k.Column-1))
+	m.Content = append(m.Content, parsed(text).Content...)
+	block(m)
+}
+
+// prepend adds an item, the text of a list of one, before the first.
+func (e *editor) prepend(list *yaml.Node, text string) {
+	at := e.above(list.Line-1, list.Column)
+	e.put(at, at, list.Column, indented(text, list.Column-1))
+	e.dashes(list)
+	list.Content = append(parsed(text).Content, list.Content...)
+	block(list)
+}
+
+// appendTo adds an item to the list that is the value of the entry at i.
+func (e *editor) appendTo(m *yaml.Node, i int, text string) {
+	list := m.Content[i+1]
+	at := e.end(m.Content[i], list)
+	e.put(at, at, list.Column, indented(text, list.Column-1))
+	e.dashes(list)
+	list.Content = append(list.Content, parsed(text).Content...)
+	block(list)
+}
+
+func block(n *yaml.Node) { n.Style &^= yaml.FlowStyle }
+
+// dashes makes sure that a list is one with an item a line.
+func (e *editor) dashes(list *yaml.Node) {
+	if line := list.Line - 1; list.Style&yaml.FlowStyle != 0 || line < 0 || line >= len(e.lines) || !strings.HasPrefix(strings.TrimLeft(e.lines[line], " "), "-") {
+		e.lost = true
+	}
+}
+
+func (e *editor) put(from, to, column int, text string) {
+	if from < 0 || to > len(e.lines) || column < 1 {
+		e.lost = true
+		return
+	}
+	e.edits = append(e.edits, edit{from, to, text})
+}
+
+// lead returns what stands before a key on its line: spaces, and dashes of lists. With
+// anything else the text cannot be changed by lines.
+func (e *editor) lead(k *yaml.Node) string {
+	line, column := k.Line-1, k.Column-1
+	if line < 0 || line >= len(e.lines) || column < 0 || column > len(e.lines[line]) ||
+		strings.Trim(e.lines[line][:column], " -") != "" {
+		e.lost = true
+		return ""
+	}
+	return e.lines[line][:column]
+}
+
+// above returns the first of the comment lines that are about the line at.
+func (e *editor) above(at, column int) int {
+	for ; at > 0 && at <= len(e.lines); at-- {
+		trimmed := strings.TrimLeft(e.lines[at-1], " ")
+		if !strings.HasPrefix(trimmed, "#") || len(e.lines[at-1])-len(trimmed) != column-1 {
+			break
+		}
+	}
+	return at
+}
+
+// end returns the line after the last one of an entry in block style: what is further
+// to the right than its key is the entry's, and so are the dashes of a list below it.
+func (e *editor) end(k, v *yaml.Node) int {
+	end := k.Line
+	for i := max(k.Line, 0); i < len(e.lines); i++ {
+		line := strings.TrimRight(e.lines[i], " \t\r\n")
+		trimmed := strings.TrimLeft(line, " ")
+		column := len(line) - len(trimmed) + 1
+		dash := v.Kind == yaml.SequenceNode && column == k.Column && (trimmed == "-" || strings.HasPrefix(trimmed, "- "))
+		switch {
+		case line == "":
+		case column > k.Column, dash:
+			end = i + 1
+		case !strings.HasPrefix(trimmed, "#"):
+			return end
+		}
+	}
+	return end
+}
+
+// text returns the changed text; not ok if it could not be changed by lines.
+func (e *editor) text() (string, bool) {
+	slices.SortStableFunc(e.edits, func(a, b edit) int { return a.from - b.from })
+	newline := "\n"
+	if len(e.lines) > 0 && strings.HasSuffix(e.lines[0], "\r\n") {
+		newline = "\r\n"
+	}
+	var b strings.Builder
+	at := 0
+	for _, edit := range e.edits {
+		if edit.from < at {
+			e.lost = true // two of them in one place
+		}
+		if e.lost {
+			return "", false
+		}
+		b.WriteString(strings.Join(e.lines[at:edit.from], ""))
+		if s := b.String(); s != "" && !strings.HasSuffix(s, "\n") {
+			b.WriteString(newline)
+		}
+		b.WriteString(strings.ReplaceAll(edit.text, "\n", newline))
+		at = edit.to
+	}
+	b.WriteString(strings.Join(e.lines[at:], ""))
+	return b.String(), !e.lost
+}

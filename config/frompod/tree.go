@@ -1,0 +1,303 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package frompod
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// maxNodes is how many values a document may stand for once its aliases are followed.
+const maxNodes = 1_000_000
+
+// maxDepth is how deep they may lie in one another.
+const maxDepth = 1000
+
+// parse returns the document node, or nil if there is none or it is no YAML.
+func (c *converter) parse(text string) *yaml.Node {
+	dec := yaml.NewDecoder(strings.NewReader(text))
+	var doc, next yaml.Node
+	err := dec.Decode(&doc)
+	if errors.Is(err, io.EOF) {
+		return nil // comments alone
+	}
+	if err == nil {
+		switch err = dec.Decode(&next); {
+		case err == nil:
+			c.wrong(next.Line, "", "a document must begin with a line ---")
+			return nil
+		case errors.Is(err, io.EOF):
+			return &doc
+		}
+	}
+	line, message := 1, strings.TrimPrefix(err.Error(), "yaml: ")
+	if m := regexp.MustCompile(`^line (\d+): (.*)`).FindStringSubmatch(message); m != nil {
+		message = m[2]
+		line, _ = strconv.Atoi(m[1]) // it is digits
+	}
+	c.wrong(line, "", message)
+	return nil
+}
+
+// expander copies a tree. In the copy there are no aliases, anchors and merges, so that
+// a change of one place is a change of no other.
+type expander struct {
+	c      *converter // nil: nobody is told
+	left   int        // nodes
+	depth  int
+	failed bool
+	within map[*yaml.Node]bool // anchored nodes that have begun and not ended
+}
+
+func (e *expander) fail(line int, path, message string) {
+	if !e.failed && e.c != nil {
+		e.c.wrong(line, path, message)
+	}
+	e.failed = true
+}
+
+func (e *expander) expand(n *yaml.Node, path string) *yaml.Node {
+	e.left--
+	e.depth++
+	defer func() { e.depth-- }()
+	switch {
+	case e.left < 0:
+		e.fail(n.Line, path, fmt.Sprintf("has too many values: more than %d", maxNodes))
+	case e.depth > maxDepth:
+		e.fail(n.Line, "", fmt.Sprintf("is nested too deeply: more than %d levels", maxDepth))
+	case n.Kind == yaml.AliasNode && e.within[n.Alias]:
+		e.fail(n.Line, path, "an alias refers to what it is a part of")
+	}
+	if e.failed {
+		return n
+	}
+	if n.Kind == yaml.AliasNode {
+		return e.expand(n.Alias, path)
+	}
+	if n.Anchor != "" {
+		if e.within == nil {
+			e.within = map[*yaml.Node]bool{}
+		}
+		e.within[n] = true
+		defer delete(e.within, n)
+	}
+	fresh := *n
+	fresh.Anchor = ""
+	fresh.Content = make([]*yaml.Node, 0, len(n.Content))
+	if n.Kind == yaml.MappingNode {
+		e.mapping(&fresh, n, path)
+		return &fresh
+	}
+	for i, child := range n.Content {
+		p := path
+		if n.Kind == yaml.SequenceNode {
+			p = fmt.Sprintf("%s[%d]", path, i)
+		}
+		fresh.Content = append(fresh.Content, e.expand(child, p))
+	}
+	return &fresh
+}
+
+// mapping fills fresh with the entries of n, those that << merges after its own. What
+// a mapping says itself wins over what it merges, the earlier merge over the later.
+func (e *expander) mapping(fresh, n *yaml.Node, path string) {
+	have := map[string]bool{}
+	var merges []*yaml.Node
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := e.expand(n.Content[i], path)
+		if key.ShortTag() == "!!merge" {
+			merges = append(merges, n.Content[i+1])
+			continue
+		}
+		at := join(path, key.Value)
+		if key.Kind == yaml.ScalarNode {
+			if have[key.Value] {
+				e.fail(key.Line, at, "duplicate key")
+				return
+			}
+			have[key.Value] = true
+		}
+		fresh.Content = append(fresh.Content, key, e.expand(n.Content[i+1], at))
+	}
+	for _, m := range merges {
+		sources := []*yaml.Node{m}
+		for m.Kind == yaml.AliasNode {
+			m = m.Alias
+		}
+		if m.Kind == yaml.SequenceNode {
+			sources = m.Content
+		}
+		for _, n := range sources {
+			e.merge(fresh, e.expand(n, path), have, path)
+		}
+	}
+}
+
+// merge adds those entries of source that fresh does not have.
+func (e *expander) merge(fresh, source *yaml.Node, have map[string]bool, path string) {
+	if source.Kind != yaml.MappingNode {
+		e.fail(source.Line, path, "<< must merge a mapping or a list of mappings")
+		return
+	}
+	for i := 0; i+1 < len(source.Content) && !e.failed; i += 2 {
+		if key := source.Content[i]; !have[key.Value] {
+			have[key.Value] = true
+			fresh.Content = append(fresh.Content, key, source.Content[i+1])
+		}
+	}
+}
+
+// place is a value of the tree and its path. The node is nil if it is not there.
+type place struct {
+	node *yaml.Node
+	path string
+}
+
+func (p place) get(key string) place { return place{lookup(p.node, key), join(p.path, key)} }
+
+// items returns the items of a list.
+func (p place) items() []place {
+	if p.node == nil || p.node.Kind != yaml.SequenceNode {
+		return nil
+	}
+	items := make([]place, len(p.node.Content))
+	for i, n := range p.node.Content {
+		items[i] = place{n, fmt.Sprintf("%s[%d]", p.path, i)}
+	}
+	return items
+}
+
+// join adds a key to a path.
+func join(path, key string) string {
+	if key == "" || strings.Trim(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "" {
+		key = strconv.QuoteToASCII(key)
+	}
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// index returns where in a mapping's content a key is, or -1.
+func index(m *yaml.Node, key string) int {
+	if m != nil && m.Kind == yaml.MappingNode {
+		for i := 0; i+1 < len(m.Content); i += 2 {
+			if k := m.Content[i]; k.Kind == yaml.ScalarNode && k.Value == key {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// lookup returns the value of a key, nil if it is not there. Null means not there, as
+// in Kubernetes.
+func lookup(m *yaml.Node, key string) *yaml.Node {
+	i := index(m, key)
+	if i < 0 || isNull(m.Content[i+1]) {
+		return nil
+	}
+	return m.Content[i+1]
+}
+
+func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
+
+// scalar returns the text of a key's value, empty if it has none.
+func scalar(m *yaml.Node, key string) string {
+	n := lookup(m, key)
+	for n != nil && n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if n == nil || n.Kind != yaml.ScalarNode {
+		return ""
+	}
+	return n.Value
+}
+
+// equal says whether two expanded trees mean the same. The order of keys means nothing.
+func equal(a, b *yaml.Node) bool {
+	if a.Kind != b.Kind || a.ShortTag() != b.ShortTag() || a.Value != b.Value || len(a.Content) != len(b.Content) {
+		return false
+	}
+	for i := range a.Content {
+		if a.Kind != yaml.MappingNode {
+			if !equal(a.Content[i], b.Content[i]) {
+				return false
+			}
+			continue
+		}
+		if i%2 == 1 {
+			continue
+		}
+		j := i
+		if key := a.Content[i]; key.Kind != yaml.ScalarNode || b.Content[i].Value != key.Value {
+			if j = index(b, key.Value); j < 0 {
+				return false
+			}
+		}
+		if !equal(a.Content[i], b.Content[j]) || !equal(a.Content[i+1], b.Content[j+1]) {
+			return false
+		}
+	}
+	return true
+}
+
+// means says whether text is one document that stands for an expanded tree.
+func means(text string, want *yaml.Node) bool {
+	quiet := new(converter)
+	doc := quiet.parse(text)
+	if doc == nil || len(quiet.errs) > 0 {
+		return false
+	}
+	e := expander{left: maxNodes}
+	doc = e.expand(doc, "")
+	return !e.failed && equal(doc.Content[0], want)
+}
+
+// encode returns a tree as text. Comments are kept unless the emitter cannot place
+// them; without them it has no such trouble. It is empty if even that fails.
+func encode(n *yaml.Node) string {
+	for range 2 {
+		var b strings.Builder
+		enc := yaml.NewEncoder(&b)
+		enc.SetIndent(2)
+		if err := enc.Encode(n); err == nil && enc.Close() == nil && means(b.String(), content(n)) {
+			return b.String()
+		}
+		strip(n)
+	}
+	return ""
+}
+
+// content returns the root of a document.
+func content(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.DocumentNode {
+		return n.Content[0]
+	}
+	return n
+}
+
+// strip takes the comments of a tree away.
+func strip(n *yaml.Node) {
+	n.HeadComment, n.LineComment, n.FootComment = "", "", ""
+	for _, child := range n.Content {
+		strip(child)
+	}
+}
