@@ -3,7 +3,7 @@
 // you may not use this file except in compliance with the License.
 // You may obtain a copy of the License at
 //
-//	http://www.apache.org/licenses/LICENSE-2.0
+//     http://www.apache.org/licenses/LICENSE-2.0
 //
 // Unless required by applicable law or agreed to in writing, software
 // distributed under the License is distributed on an "AS IS" BASIS,
@@ -145,7 +145,7 @@ func (c *converter) read(d *document) {
 		return
 	}
 	e := expander{c: c, left: maxNodes}
-	if root = e.expand(root, ""); e.failed {
+	if root = e.expand(root); e.failed {
 		return
 	}
 	if root.Content[0].Style&yaml.FlowStyle != 0 {

@@ -29,7 +29,7 @@ func (c *converter) warnings(w *workload, all []chosen) {
 		k := some.container
 		for _, kind := range some.kinds {
 			p := k.probes[kind]
-			if host := probeHost(p); host.node != nil && scalar(w.spec.node, "hostNetwork") != "true" {
+			if host := probeHost(p); host.node != nil && !w.hostNetwork() {
 				c.warn(host.node.Line, host.path, "is dialled from the pod's network, where a kubelet dials it from the node's")
 			}
 			if other := w.otherOwner(k, p); other != "" {
@@ -73,6 +73,10 @@ func (c *converter) warnOnce(p place, message string) {
 		}
 	}
 	c.warn(p.node.Line, p.path, message)
+}
+
+func (w *workload) hostNetwork() bool {
+	return strings.EqualFold(scalar(w.spec.node, "hostNetwork"), "true")
 }
 
 // probeHost returns the host of a probe, if it has one of its own.
@@ -124,7 +128,7 @@ func podIP(k *container) (place, string) {
 
 // warnMoved says what else changes with a sidecar in the pod.
 func (c *converter) warnMoved(w *workload) {
-	if n := w.spec.get("hostNetwork"); scalar(w.spec.node, "hostNetwork") == "true" {
+	if n := w.spec.get("hostNetwork"); w.hostNetwork() {
 		c.warn(n.node.Line, n.path, fmt.Sprintf("the agent listens on the ports %s and %s of the node", healthPort, metricsPort))
 	}
 	guaranteed := true

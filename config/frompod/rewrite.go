@@ -16,7 +16,7 @@ package frompod
 import (
 	"fmt"
 	"math"
-	"slices"
+	"path"
 	"strings"
 	"time"
 
@@ -80,7 +80,7 @@ func (c *converter) rewrite(d *document) string {
 			c.wrong(root.Line, "", "cannot be written as YAML again")
 			return ""
 		}
-		c.warn(root.Line, "", "is written anew: where JSON, flow style, aliases or merges are in the way, lines cannot be kept")
+		c.warn(root.Line, "", "is written anew: where JSON, flow style, aliases or merges are in the way, lines cannot be kept, nor all comments")
 		if strings.HasPrefix(d.text, "---") {
 			out = "---\n" + out
 		}
@@ -123,7 +123,8 @@ func (c *converter) rewriteWorkload(w *workload, e *editor) string {
 		}
 	}
 	c.addSidecar(w, e)
-	c.addVolume(w, e, scalar(parsed(m).Content[index(parsed(m), "metadata")+1], "name"))
+	c.addVolume(w, e, scalar(lookup(parsed(m), "metadata"), "name"))
+	block(w.spec.get("containers").node) // if it is to be written anew
 	return m
 }
 
@@ -285,14 +286,14 @@ func (c *converter) fits(w *workload) bool {
 	return len(c.errs) == before
 }
 
-// isAgent says whether an image is the agent's, whatever its registry and version.
+// isAgent says whether an image is the agent's, whatever its version; one with its
+// usual name is, whatever its registry.
 func isAgent(image, agent string) bool {
-	return slices.Contains([]string{repository(agent), "prober-exporter", "prober_exporter"}, repository(image))
-}
-
-// repository returns the last part of an image's name.
-func repository(image string) string {
-	image, _, _ = strings.Cut(image[strings.LastIndexByte(image, '/')+1:], "@")
-	image, _, _ = strings.Cut(image, ":")
-	return image
+	image, _, _ = strings.Cut(image, "@")
+	agent, _, _ = strings.Cut(agent, "@")
+	directory, name := path.Split(image)
+	name, _, _ = strings.Cut(name, ":")
+	agentDirectory, agentName := path.Split(agent)
+	agentName, _, _ = strings.Cut(agentName, ":")
+	return name == "prober-exporter" || name == "prober_exporter" || name == agentName && directory == agentDirectory
 }

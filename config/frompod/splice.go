@@ -99,7 +99,14 @@ func (e *editor) appendTo(m *yaml.Node, i int, text string) {
 	block(list)
 }
 
-func block(n *yaml.Node) { n.Style &^= yaml.FlowStyle }
+// block gives what is to be written anew an entry a line.
+func block(n *yaml.Node) {
+	if n.Style&yaml.FlowStyle != 0 && n.LineComment != "" {
+		// There is no line any more that it could stand on.
+		n.HeadComment, n.LineComment = strings.TrimLeft(n.HeadComment+"\n"+n.LineComment, "\n"), ""
+	}
+	n.Style &^= yaml.FlowStyle
+}
 
 // dashes makes sure that a list is one with an item a line.
 func (e *editor) dashes(list *yaml.Node) {
@@ -147,10 +154,12 @@ func (e *editor) end(k, v *yaml.Node) int {
 		line := strings.TrimRight(e.lines[i], " \t\r\n")
 		trimmed := strings.TrimLeft(line, " ")
 		column := len(line) - len(trimmed) + 1
+		// What is in flow style may end below its key.
+		bracket := v.Style&yaml.FlowStyle != 0 && column == k.Column && strings.Trim(trimmed, "]}") == ""
 		dash := v.Kind == yaml.SequenceNode && column == k.Column && (trimmed == "-" || strings.HasPrefix(trimmed, "- "))
 		switch {
 		case line == "":
-		case column > k.Column, dash:
+		case column > k.Column, dash, bracket:
 			end = i + 1
 		case !strings.HasPrefix(trimmed, "#"):
 			return end

@@ -30,6 +30,9 @@ const maxNodes = 1_000_000
 // maxDepth is how deep they may lie in one another.
 const maxDepth = 1000
 
+// maxSteps is how many steps of a path are told.
+const maxSteps = 30
+
 // parse returns the document node, or nil if there is none or it is no YAML.
 func (c *converter) parse(text string) *yaml.Node {
 	dec := yaml.NewDecoder(strings.NewReader(text))
@@ -61,35 +64,48 @@ func (c *converter) parse(text string) *yaml.Node {
 type expander struct {
 	c      *converter // nil: nobody is told
 	left   int        // nodes
-	depth  int
+	steps  []string   // from the root: keys, and indices in brackets
 	failed bool
 	within map[*yaml.Node]bool // anchored nodes that have begun and not ended
 }
 
-func (e *expander) fail(line int, path, message string) {
+func (e *expander) fail(line int, message string) {
 	if !e.failed && e.c != nil {
+		path := ""
+		for _, step := range e.steps[:min(len(e.steps), maxSteps)] {
+			if strings.HasPrefix(step, "[") {
+				path += step
+			} else {
+				path = join(path, step)
+			}
+		}
 		e.c.wrong(line, path, message)
 	}
 	e.failed = true
 }
 
-func (e *expander) expand(n *yaml.Node, path string) *yaml.Node {
+// below expands a value that is one step below.
+func (e *expander) below(step string, n *yaml.Node) *yaml.Node {
+	e.steps = append(e.steps, step)
+	defer func() { e.steps = e.steps[:len(e.steps)-1] }()
+	return e.expand(n)
+}
+
+func (e *expander) expand(n *yaml.Node) *yaml.Node {
 	e.left--
-	e.depth++
-	defer func() { e.depth-- }()
 	switch {
 	case e.left < 0:
-		e.fail(n.Line, path, fmt.Sprintf("has too many values: more than %d", maxNodes))
-	case e.depth > maxDepth:
-		e.fail(n.Line, "", fmt.Sprintf("is nested too deeply: more than %d levels", maxDepth))
+		e.fail(n.Line, fmt.Sprintf("has too many values: more than %d", maxNodes))
+	case len(e.steps) > maxDepth:
+		e.fail(n.Line, fmt.Sprintf("is nested too deeply: more than %d levels", maxDepth))
 	case n.Kind == yaml.AliasNode && e.within[n.Alias]:
-		e.fail(n.Line, path, "an alias refers to what it is a part of")
+		e.fail(n.Line, "an alias refers to what it is a part of")
 	}
 	if e.failed {
 		return n
 	}
 	if n.Kind == yaml.AliasNode {
-		return e.expand(n.Alias, path)
+		return e.expand(n.Alias)
 	}
 	if n.Anchor != "" {
 		if e.within == nil {
@@ -102,39 +118,42 @@ func (e *expander) expand(n *yaml.Node, path string) *yaml.Node {
 	fresh.Anchor = ""
 	fresh.Content = make([]*yaml.Node, 0, len(n.Content))
 	if n.Kind == yaml.MappingNode {
-		e.mapping(&fresh, n, path)
+		e.mapping(&fresh, n)
 		return &fresh
 	}
 	for i, child := range n.Content {
-		p := path
 		if n.Kind == yaml.SequenceNode {
-			p = fmt.Sprintf("%s[%d]", path, i)
+			child = e.below("["+strconv.Itoa(i)+"]", child)
+		} else {
+			child = e.expand(child)
 		}
-		fresh.Content = append(fresh.Content, e.expand(child, p))
+		if e.failed {
+			break
+		}
+		fresh.Content = append(fresh.Content, child)
 	}
 	return &fresh
 }
 
 // mapping fills fresh with the entries of n, those that << merges after its own. What
 // a mapping says itself wins over what it merges, the earlier merge over the later.
-func (e *expander) mapping(fresh, n *yaml.Node, path string) {
+func (e *expander) mapping(fresh, n *yaml.Node) {
 	have := map[string]bool{}
 	var merges []*yaml.Node
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key := e.expand(n.Content[i], path)
+	for i := 0; i+1 < len(n.Content) && !e.failed; i += 2 {
+		key := e.expand(n.Content[i])
 		if key.ShortTag() == "!!merge" {
 			merges = append(merges, n.Content[i+1])
 			continue
 		}
-		at := join(path, key.Value)
+		if have[key.Value] {
+			e.fail(key.Line, "duplicate key "+strconv.QuoteToASCII(key.Value))
+			return
+		}
 		if key.Kind == yaml.ScalarNode {
-			if have[key.Value] {
-				e.fail(key.Line, at, "duplicate key")
-				return
-			}
 			have[key.Value] = true
 		}
-		fresh.Content = append(fresh.Content, key, e.expand(n.Content[i+1], at))
+		fresh.Content = append(fresh.Content, key, e.below(key.Value, n.Content[i+1]))
 	}
 	for _, m := range merges {
 		sources := []*yaml.Node{m}
@@ -145,15 +164,15 @@ func (e *expander) mapping(fresh, n *yaml.Node, path string) {
 			sources = m.Content
 		}
 		for _, n := range sources {
-			e.merge(fresh, e.expand(n, path), have, path)
+			e.merge(fresh, e.expand(n), have)
 		}
 	}
 }
 
 // merge adds those entries of source that fresh does not have.
-func (e *expander) merge(fresh, source *yaml.Node, have map[string]bool, path string) {
+func (e *expander) merge(fresh, source *yaml.Node, have map[string]bool) {
 	if source.Kind != yaml.MappingNode {
-		e.fail(source.Line, path, "<< must merge a mapping or a list of mappings")
+		e.fail(source.Line, "<< must merge a mapping or a list of mappings")
 		return
 	}
 	for i := 0; i+1 < len(source.Content) && !e.failed; i += 2 {
@@ -267,21 +286,22 @@ func means(text string, want *yaml.Node) bool {
 		return false
 	}
 	e := expander{left: maxNodes}
-	doc = e.expand(doc, "")
+	doc = e.expand(doc)
 	return !e.failed && equal(doc.Content[0], want)
 }
 
 // encode returns a tree as text. Comments are kept unless the emitter cannot place
-// them; without them it has no such trouble. It is empty if even that fails.
+// them, which happens in flow style; without them it has no such trouble. The text is
+// empty if even that fails.
 func encode(n *yaml.Node) string {
-	for range 2 {
+	for _, simplify := range []func(*yaml.Node){stripFlow, strip, func(*yaml.Node) {}} {
 		var b strings.Builder
 		enc := yaml.NewEncoder(&b)
 		enc.SetIndent(2)
 		if err := enc.Encode(n); err == nil && enc.Close() == nil && means(b.String(), content(n)) {
 			return b.String()
 		}
-		strip(n)
+		simplify(n)
 	}
 	return ""
 }
@@ -292,6 +312,17 @@ func content(n *yaml.Node) *yaml.Node {
 		return n.Content[0]
 	}
 	return n
+}
+
+// stripFlow takes the comments in flow style away.
+func stripFlow(n *yaml.Node) {
+	for _, child := range n.Content {
+		if n.Style&yaml.FlowStyle != 0 {
+			strip(child)
+		} else {
+			stripFlow(child)
+		}
+	}
 }
 
 // strip takes the comments of a tree away.

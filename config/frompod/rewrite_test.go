@@ -1,0 +1,187 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package frompod
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/prober-exporter/prober_exporter/config"
+)
+
+// rewritten returns what becomes of a manifest.
+func rewritten(t *testing.T, manifest string) string {
+	t.Helper()
+	out, _, err := Convert("pod.yaml", []byte(manifest), Options{Rewrite: true, Image: image})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, manifest)
+	}
+	return string(out)
+}
+
+// The pod and the file in the README are what its application's pod becomes. (That the
+// agent needs no privilege is said by the result and need not be by the README.)
+func TestReadme(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples := map[string]string{}
+	for _, m := range regexp.MustCompile("(?s)<!-- run: (\\w+) -->\n```yaml\n(.*?)```").FindAllStringSubmatch(string(readme), -1) {
+		examples[m[1]] = m[2]
+	}
+	_, sections := archive(t, "testdata/readme.txtar")
+	documents := split(rewritten(t, find(sections, "manifest")))
+	if len(documents) != 2 {
+		t.Fatalf("%d documents", len(documents))
+	}
+	got, want := parsed(documents[0].text), parsed(examples["pod"])
+	for _, pod := range []*yaml.Node{got, want} {
+		agent := lookup(lookup(pod, "spec"), "initContainers").Content[0]
+		if i := index(agent, "securityContext"); i >= 0 {
+			agent.Content = append(agent.Content[:i:i], agent.Content[i+2:]...)
+		}
+	}
+	if !equal(got, want) {
+		t.Errorf("the pod is\n%swant\n%s", documents[0].text, examples["pod"])
+	}
+	var configMap struct{ Data map[string]string }
+	if err := yaml.Unmarshal([]byte(documents[1].text), &configMap); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := shown(t, configMap.Data["prober.yml"]), shown(t, examples["config"]); got != want {
+		t.Errorf("the configuration is\n%swant\n%s", got, want)
+	}
+}
+
+// shown returns a configuration after defaults.
+func shown(t *testing.T, text string) string {
+	t.Helper()
+	out, err := loads(t, text).YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+const simple = `apiVersion: v1
+kind: Pod
+metadata: {name: shop}
+spec:
+  containers:
+  - name: app
+    image: shop:1
+    readinessProbe:
+      tcpSocket: {port: 80}
+`
+
+// The ends of lines are those of the file, whatever the system that wrote it; and a
+// last line without an end gets one.
+func TestLineEnds(t *testing.T) {
+	want := rewritten(t, simple)
+	if got := rewritten(t, strings.TrimSuffix(simple, "\n")); got != want {
+		t.Errorf("without an end:\n%s", got)
+	}
+	if got := rewritten(t, strings.ReplaceAll(simple, "\n", "\r\n")); got != strings.ReplaceAll(want, "\n", "\r\n") {
+		t.Errorf("with CRLF: %q", got)
+	}
+	if got := rewritten(t, "\ufeff---\n"+simple); got != "\ufeff---\n"+want {
+		t.Errorf("with a byte order mark: %q", got)
+	}
+}
+
+// All lines that are not about a probe or the sidecar are there afterwards, in order
+// and to the byte.
+func TestNothingElseChanges(t *testing.T) {
+	_, sections := archive(t, "testdata/deployment.txtar")
+	manifest := find(sections, "manifest")
+	left := slices.Collect(strings.Lines(split(rewritten(t, manifest))[0].text))
+	var gone []string
+	for line := range strings.Lines(split(manifest)[0].text) {
+		if i := slices.Index(left, line); i >= 0 {
+			left = left[i+1:]
+			continue
+		}
+		gone = append(gone, line)
+	}
+	if len(gone) != 11 { // all of the probes that is not in the new ones, too
+		t.Errorf("%d lines are gone: %q", len(gone), gone)
+	}
+}
+
+// The kubelet's startup probe waits for the agent's, rounded up to a second, and 30 s.
+func TestStartupThreshold(t *testing.T) {
+	for _, c := range []struct {
+		delay, period time.Duration
+		failures      int
+		want          int64
+	}{
+		{0, 10 * time.Second, 30, 330},
+		{5 * time.Second, 3 * time.Second, 3, 44},
+		{0, time.Second, 1, 31},
+		{0, 250 * time.Millisecond, 3, 31},
+		{500 * time.Millisecond, 250 * time.Millisecond, 2, 31},
+		{0, time.Second, 1<<31 - 1, 1<<31 - 1},
+		{0, time.Second, 1<<31 - 31, 1<<31 - 1},
+		{0, time.Second, 1<<31 - 32, 1<<31 - 2},
+		{1 << 62, 1 << 62, 1<<31 - 1, 1<<31 - 1},
+	} {
+		if got := startupThreshold(&config.Probe{InitialDelay: c.delay, Period: c.period, FailureThreshold: c.failures}); got != c.want {
+			t.Errorf("%v + %v × %d: %d, want %d", c.delay, c.period, c.failures, got, c.want)
+		}
+	}
+}
+
+// The agent is known by its image, whatever the version, and by its usual name
+// wherever the image is from.
+func TestIsAgent(t *testing.T) {
+	for image, want := range map[string]bool{
+		"prober-exporter":                         true,
+		"prober_exporter@sha256:0":                true,
+		"example.org:5000/x/prober-exporter:0.2":  true,
+		"example.org/tools/agent:2":               true,
+		"example.org/tools/agent@sha256:0":        true,
+		"example.org/other/agent:1":               false,
+		"example.org/tools/agents:1":              false,
+		"example.org/tools/prober-exporter-x:1":   false,
+		"example.org:5000/prober-exporter/shop:1": false,
+		"": false,
+	} {
+		if got := isAgent(image, "example.org/tools/agent:1"); got != want {
+			t.Errorf("%s: %t", image, got)
+		}
+	}
+}
+
+// Aliases that stand for too much, or are nested too deeply, end in a mistake.
+func TestBombs(t *testing.T) {
+	bomb := simple + "x0: &x0 [a, a, a, a, a, a, a, a, a, a]\n"
+	for i := range 8 {
+		name := string(rune('1' + i))
+		last := string(rune('0' + i))
+		bomb += "x" + name + ": &x" + name + " [" + strings.Repeat("*x"+last+", ", 10) + "]\n"
+	}
+	deep := simple + "x: " + strings.Repeat("[", 1001) + strings.Repeat("]", 1001)
+	for manifest, want := range map[string]string{bomb: "too many values", deep: "nested too deeply"} {
+		if _, _, err := Convert("f", []byte(manifest), Options{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}

@@ -1,0 +1,125 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/prober-exporter/prober_exporter/config"
+)
+
+const deployment = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: shop}
+spec:
+  selector: {matchLabels: {app: shop}}
+  template:
+    metadata: {labels: {app: shop}}
+    spec:
+      containers:
+      - name: app
+        image: shop:1.0
+        readinessProbe:
+          httpGet: {path: /ready, port: 8080}
+`
+
+// pod runs a conversion of what is on stdin.
+func pod(t *testing.T, stdin io.Reader, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, said bytes.Buffer
+	o, code, done := parse(args, &said)
+	if !done {
+		code = fromPod(o, stdin, &out, &said)
+	}
+	return code, out.String(), said.String()
+}
+
+// A manifest from a file or from stdin becomes a configuration that loads, or the
+// manifest with an agent of the image that was asked for.
+func TestFromPod(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "shop.yaml")
+	if err := os.WriteFile(file, []byte(deployment), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"--config.from-pod=" + file},
+		{"--config.from-pod", file},
+		{"--config.from-pod=-"},
+		{"--log.level=debug", "--config.from-pod", "-"},
+	} {
+		code, out, said := pod(t, strings.NewReader(deployment), args...)
+		cfg, _, err := config.Load("f", []byte(out), os.LookupEnv)
+		if code != exitOK || said != "" || err != nil || len(cfg.Targets) != 1 || cfg.Targets[0].ReadinessProbe.HTTPGet.Path != "/ready" {
+			t.Errorf("%q: exit %d, said %q, load %v\n%s", args, code, said, err, out)
+		}
+	}
+	code, out, said := pod(t, nil, "--config.from-pod="+file, "--config.from-pod.rewrite", "--config.from-pod.image=example.org/agent:2")
+	for _, part := range []string{"image: example.org/agent:2\n", "path: /ready/app", "kind: ConfigMap", "path: /ready, port: 8080"} {
+		if code != exitOK || said != "" || !strings.Contains(out, part) {
+			t.Errorf("exit %d, said %q, want %q in\n%s", code, said, part, out)
+		}
+	}
+	code, out, said = pod(t, strings.NewReader(out), "--config.from-pod=-", "--config.from-pod.rewrite")
+	if want := "stdin:10: spec.template.spec.initContainers[0].name: the name prober is that of the agent, which may be in this pod already\n"; code != exitError || out != "" || said != want {
+		t.Errorf("twice: exit %d, said %q, want %q", code, said, want)
+	}
+}
+
+// brokenPipe is a stdout that nobody reads.
+type brokenPipe struct{}
+
+func (brokenPipe) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
+
+// What cannot be read, converted or written ends with 1, wrong flags with 2; always
+// with a line on stderr.
+func TestFromPodFails(t *testing.T) {
+	for arg, want := range map[string]string{
+		"--config.from-pod=-":         "stdin:1: has no Pod",
+		"--config.from-pod=no-such":   `read config "no-such": no such file`,
+		"--config.from-pod=testdata/": "read config",
+	} {
+		if code, out, said := pod(t, strings.NewReader("a: b\n"), arg); code != exitError || out != "" || !strings.HasPrefix(said, want) {
+			t.Errorf("%s: exit %d, said %q, want %q", arg, code, said, want)
+		}
+	}
+	if code, _, said := pod(t, io.LimitReader(zeros{}, 17<<20), "--config.from-pod=-"); code != exitError || said != "read stdin: larger than 16 MiB\n" {
+		t.Errorf("17 MiB: exit %d, said %q", code, said)
+	}
+	o, _, _ := parse([]string{"--config.from-pod=-"}, io.Discard)
+	var said bytes.Buffer
+	if code := fromPod(o, strings.NewReader(deployment), brokenPipe{}, &said); code != exitError || said.String() != "broken pipe\n" {
+		t.Errorf("exit %d, said %q", code, said.String())
+	}
+	for _, args := range [][]string{
+		{"--config.from-pod="},
+		{"--config.from-pod.rewrite"},
+		{"--config.from-pod=-", "--config.check"},
+		{"--config.from-pod=-", "--health.check=http://127.0.0.1/"},
+		{"--config.from-pod=-", "--config.from-pod.image="},
+	} {
+		if code, _, said := pod(t, nil, args...); code != exitUsage || !strings.HasPrefix(said, "prober_exporter: error: --config.from-pod") {
+			t.Errorf("%q: exit %d, said %q", args, code, said)
+		}
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
