@@ -17,6 +17,7 @@ package frompod
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,7 +55,11 @@ func Convert(name string, data []byte, o Options) ([]byte, []config.Notice, erro
 		out.WriteString(c.convert(&documents[i]))
 	}
 	switch {
-	case len(c.errs) > 0 || c.converted > 0:
+	case len(c.errs) > 0:
+	case c.converted > 1 && !o.Rewrite:
+		c.offset = 0
+		c.warn(1, "", fmt.Sprintf("has %d workloads with probes: each document of the result is the file of its own agent", c.converted))
+	case c.converted > 0:
 	case workloads == 0:
 		c.nothing("has no Pod, Deployment, StatefulSet, DaemonSet, ReplicaSet, Job or CronJob")
 	default:

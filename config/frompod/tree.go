@@ -55,6 +55,10 @@ func (c *converter) parse(text string) *yaml.Node {
 		message = m[2]
 		line, _ = strconv.Atoi(m[1]) // it is digits
 	}
+	if strings.HasPrefix(message, "unknown anchor") {
+		// Its name may be a password that begins with an asterisk.
+		message = "refers to an anchor that is not defined above: quote a value that begins with an asterisk"
+	}
 	c.wrong(line, "", message)
 	return nil
 }
