@@ -84,7 +84,7 @@ e2e-systemd: ## The units of examples/systemd under a real systemd, in a virtual
 # minutes, 2 GB of memory and 3 GB of disk.
 APISERVER_BIN = $(CURDIR)/bin/apiserver
 
-e2e-apiserver: ## The kubernetes source against a real API server. Needs root, or user namespaces for all.
+e2e-apiserver: ## The kubernetes source, and rewritten manifests, against a real API server. Needs root, or user namespaces for all.
 	@[ "$$(uname -s)" = Linux ] || { echo "e2e-apiserver cannot run: it needs Linux" >&2; exit 1; }
 	$(MAKE) $(APISERVER_BIN)/kube-apiserver $(APISERVER_BIN)/etcd
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(APISERVER_BIN)/prober_exporter .

@@ -13,9 +13,9 @@
 
 //go:build linux
 
-// Package apiserver tests the source kubernetes against a real API server: etcd and
-// kube-apiserver run on loopback, and the tests do what a kubelet would. `make
-// e2e-apiserver` builds what it needs and runs it.
+// Package apiserver tests the source kubernetes, and what manifests are rewritten to,
+// against a real API server: etcd and kube-apiserver run on loopback, and the tests do
+// what a kubelet would. `make e2e-apiserver` builds what it needs and runs it.
 package apiserver
 
 import (
