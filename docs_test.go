@@ -48,8 +48,15 @@ func examples(t *testing.T) map[string]string {
 // that is well: every probe of it answers 200.
 func TestReadmePod(t *testing.T) {
 	all := examples(t)
+	askAsPod(t, all["pod"], all["config"])
+}
+
+// askAsPod starts an agent with a file and an application on its port 8080, and asks
+// what the probes of a pod ask.
+func askAsPod(t *testing.T, manifest, file string) {
+	t.Helper()
 	app := newApp(t)
-	a := start(t, flags(write(t, strings.ReplaceAll(all["config"], "8080", app.port)), "--config.fail-open", "--config.enable-auto-reload")...)
+	a := start(t, flags(write(t, strings.ReplaceAll(file, "8080", app.port)), "--config.fail-open", "--config.enable-auto-reload")...)
 
 	type probe struct {
 		HTTPGet struct {
@@ -70,7 +77,7 @@ func TestReadmePod(t *testing.T) {
 			Containers     []container
 		}
 	}
-	if err := yaml.Unmarshal([]byte(all["pod"]), &pod); err != nil {
+	if err := yaml.Unmarshal([]byte(manifest), &pod); err != nil {
 		t.Fatal(err)
 	}
 	agent, probed := pod.Spec.InitContainers[0], pod.Spec.Containers[0]

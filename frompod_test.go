@@ -22,6 +22,8 @@ import (
 	"strings"
 	"testing"
 
+	"gopkg.in/yaml.v3"
+
 	"github.com/prober-exporter/prober_exporter/config"
 )
 
@@ -80,6 +82,36 @@ func TestFromPod(t *testing.T) {
 	if want := "stdin:10: spec.template.spec.initContainers[0].name: the name prober is that of the agent, which may be in this pod already\n"; code != exitError || out != "" || said != want {
 		t.Errorf("twice: exit %d, said %q, want %q", code, said, want)
 	}
+}
+
+// The README's application, rewritten, asks an agent that runs the ConfigMap's file:
+// every probe answers 200.
+func TestFromPodRuns(t *testing.T) {
+	manifest := `apiVersion: v1
+kind: Pod
+metadata: {name: shop}
+spec:
+  containers:
+  - name: app
+    image: shop:1
+    ports: [{name: http, containerPort: 8080}]
+    startupProbe: {httpGet: {path: /healthz, port: http}}
+    readinessProbe: {httpGet: {path: /readyz, port: 8080}, periodSeconds: 1}
+    livenessProbe: {tcpSocket: {port: http}, initialDelaySeconds: 1}
+`
+	code, out, said := pod(t, strings.NewReader(manifest), "--config.from-pod=-", "--config.from-pod.rewrite")
+	if code != exitOK || said != "" {
+		t.Fatalf("exit %d, said %q", code, said)
+	}
+	shop, file, _ := strings.Cut(out, "---\n")
+	var configMap struct {
+		Metadata struct{ Name string }
+		Data     map[string]string
+	}
+	if err := yaml.Unmarshal([]byte(file), &configMap); err != nil || !strings.Contains(shop, "configMap: {name: "+configMap.Metadata.Name+"}") {
+		t.Fatalf("%v: the ConfigMap is %q in\n%s", err, configMap.Metadata.Name, shop)
+	}
+	askAsPod(t, shop, configMap.Data["prober.yml"])
 }
 
 // brokenPipe is a stdout that nobody reads.

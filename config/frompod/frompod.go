@@ -163,8 +163,8 @@ func (c *converter) read(d *document) {
 // concerns says whether a document is a workload or a list, which may have some.
 func concerns(n *yaml.Node) bool {
 	kind := scalar(n, "kind")
-	_, known := podSpecs[kind]
-	return known || kind == "List"
+	_, path := podSpec(kind)
+	return path != nil || kind == "List"
 }
 
 // noteConfigMaps notes what the file has already, as a second one would replace it.

@@ -26,18 +26,20 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/gate"
 )
 
-// podSpecs has the group of each kind of workload, and where its pod's spec is.
-var podSpecs = map[string]struct {
-	group string
-	path  []string
-}{
-	"Pod":         {"", []string{"spec"}},
-	"Deployment":  {"apps", []string{"spec", "template", "spec"}},
-	"StatefulSet": {"apps", []string{"spec", "template", "spec"}},
-	"DaemonSet":   {"apps", []string{"spec", "template", "spec"}},
-	"ReplicaSet":  {"apps", []string{"spec", "template", "spec"}},
-	"Job":         {"batch", []string{"spec", "template", "spec"}},
-	"CronJob":     {"batch", []string{"spec", "jobTemplate", "spec", "template", "spec"}},
+// podSpec returns the group of a kind of workload, and where its pod's spec is; no path
+// if it is no workload.
+func podSpec(kind string) (group string, path []string) {
+	switch kind {
+	case "Pod":
+		return "", []string{"spec"}
+	case "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet":
+		return "apps", []string{"spec", "template", "spec"}
+	case "Job":
+		return "batch", []string{"spec", "template", "spec"}
+	case "CronJob":
+		return "batch", []string{"spec", "jobTemplate", "spec", "template", "spec"}
+	}
+	return "", nil
 }
 
 var probeKeys = [gate.NumKinds]string{
@@ -72,16 +74,16 @@ func (c *converter) workloads(root place) []workload {
 		}
 		return found
 	}
-	where, known := podSpecs[kind]
+	wantGroup, path := podSpec(kind)
 	group, version, slash := strings.Cut(scalar(root.node, "apiVersion"), "/")
 	if !slash {
 		group, version = "", group
 	}
-	if !known || group != where.group || version == "" {
+	if path == nil || group != wantGroup || version == "" {
 		return nil
 	}
 	w := workload{kind: kind, root: root, spec: root}
-	for _, key := range where.path {
+	for _, key := range path {
 		next := w.spec.get(key)
 		if next.node == nil {
 			c.wrong(w.spec.node.Line, next.path, "required value")
