@@ -18,8 +18,6 @@ import (
 	"slices"
 	"strings"
 
-	"gopkg.in/yaml.v3"
-
 	"github.com/prober-exporter/prober_exporter/prober/gate"
 )
 
@@ -159,52 +157,4 @@ func (c *converter) movable(k *container) chosen {
 		}
 	}
 	return some
-}
-
-// The nodes of a configuration.
-
-func mapping(content ...*yaml.Node) *yaml.Node {
-	return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: content}
-}
-
-func list() *yaml.Node { return &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"} }
-
-func text(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s} }
-
-// clone returns a copy that shares nothing.
-func clone(n *yaml.Node) *yaml.Node {
-	fresh := *n
-	fresh.Content = make([]*yaml.Node, len(n.Content))
-	for i, child := range n.Content {
-		fresh.Content[i] = clone(child)
-	}
-	return &fresh
-}
-
-// bare returns a copy without comments.
-func bare(n *yaml.Node) *yaml.Node {
-	fresh := clone(n)
-	strip(fresh)
-	return fresh
-}
-
-// unflow gives a tree that was JSON the usual style of YAML.
-func unflow(n *yaml.Node) {
-	n.Style &^= yaml.FlowStyle | yaml.DoubleQuotedStyle
-	for _, child := range n.Content {
-		unflow(child)
-	}
-}
-
-// indented returns text with each line that has something this many spaces further
-// to the right.
-func indented(text string, by int) string {
-	var b strings.Builder
-	for line := range strings.Lines(text) {
-		if strings.TrimSpace(line) != "" {
-			b.WriteString(strings.Repeat(" ", max(by, 0)))
-		}
-		b.WriteString(line)
-	}
-	return b.String()
 }
