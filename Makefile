@@ -90,9 +90,15 @@ e2e-apiserver: ## The kubernetes source, and rewritten manifests, against a real
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(APISERVER_BIN)/prober_exporter .
 	cd e2e/apiserver && $(GO) test -race -shuffle=on -count=1 -timeout 10m .
 
-$(APISERVER_BIN)/kube-apiserver: e2e/apiserver/k8s/go.mod
+.PHONY: e2e-kubernetes
+e2e-kubernetes: ## The pods of examples/kubernetes on a real kubelet. Needs root on Linux.
+	@[ "$$(uname -s)" = Linux ] || { echo "e2e-kubernetes cannot run: it needs Linux" >&2; exit 1; }
+	$(MAKE) $(APISERVER_BIN)/kube-apiserver $(APISERVER_BIN)/kubelet $(APISERVER_BIN)/etcd
+	e2e/kubernetes.sh
+
+$(APISERVER_BIN)/kube-apiserver $(APISERVER_BIN)/kubelet: e2e/apiserver/k8s/go.mod
 	cd e2e/apiserver/k8s && V=$$($(GO) list -m -f '{{.Version}}' k8s.io/kubernetes) && CGO_ENABLED=0 nice $(GO) build -trimpath \
-		-ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$$V" -o $@ k8s.io/kubernetes/cmd/kube-apiserver
+		-ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$$V" -o $@ k8s.io/kubernetes/cmd/$(@F)
 	touch $@
 
 $(APISERVER_BIN)/etcd: e2e/apiserver/k8s/go.mod

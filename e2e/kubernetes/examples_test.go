@@ -1,0 +1,133 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+//go:build linux
+
+package kubernetes
+
+import (
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"gopkg.in/yaml.v3"
+)
+
+// example returns the part of pod.yaml from one text up to another.
+func example(t *testing.T, from, to string) string {
+	t.Helper()
+	text, err := os.ReadFile(examples + "pod.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, ok := strings.Cut(string(text), from)
+	part, _, found := strings.Cut(after, to)
+	if !ok || !found {
+		t.Fatalf("pod.yaml has no part from %q to %q", from, to)
+	}
+	return from + part
+}
+
+// configuration returns the agent's file in pod.yaml.
+func (p *pod) configuration() string {
+	p.t.Helper()
+	documents := read(p.t, "pod.yaml")
+	file, ok := documents[0]["data"].(object)["prober.yml"].(string)
+	if !ok {
+		p.t.Fatal("no prober.yml in the ConfigMap")
+	}
+	return file
+}
+
+// read returns the documents of an example.
+func read(t *testing.T, name string) (documents []object) {
+	t.Helper()
+	text, err := os.ReadFile(examples + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for part := range strings.SplitSeq(string(text), "\n---\n") {
+		var document object
+		if err := yaml.Unmarshal([]byte(part), &document); err != nil {
+			t.Fatal(err)
+		}
+		documents = append(documents, document)
+	}
+	return documents
+}
+
+// podMonitor is what this test knows of one. Any other key is an error.
+type podMonitor struct {
+	APIVersion string `yaml:"apiVersion"`
+	Kind       string
+	Metadata   struct{ Name string }
+	Spec       struct {
+		Selector struct {
+			MatchLabels map[string]string `yaml:"matchLabels"`
+		}
+		Endpoints []struct{ Port, Interval string } `yaml:"podMetricsEndpoints"`
+	}
+}
+
+// There is no Prometheus Operator here: what is shown is that the PodMonitor selects, by a
+// label that both example pods have, the port of the metrics that their agent names.
+func TestPodMonitor(t *testing.T) {
+	text, err := os.ReadFile(examples + "podmonitor.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var monitor podMonitor
+	decoder := yaml.NewDecoder(strings.NewReader(string(text)))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&monitor); err != nil {
+		t.Fatal(err)
+	}
+	if monitor.APIVersion != "monitoring.coreos.com/v1" || monitor.Kind != "PodMonitor" || len(monitor.Spec.Endpoints) != 1 || len(monitor.Spec.Selector.MatchLabels) == 0 {
+		t.Fatalf("it is %+v", monitor)
+	}
+	for _, name := range []string{"pod.yaml", "classic-sidecar.yaml"} {
+		pod := read(t, name)[1]
+		labels := pod["metadata"].(object)["labels"].(object)
+		for label, value := range monitor.Spec.Selector.MatchLabels {
+			if labels[label] != value {
+				t.Errorf("%s has the label %s=%v, the PodMonitor selects %q", name, label, labels[label], value)
+			}
+		}
+		ports := map[any]any{}
+		spec := pod["spec"].(object)
+		all, _ := spec["initContainers"].([]any)
+		for _, c := range append(all, spec["containers"].([]any)...) {
+			list, _ := c.(object)["ports"].([]any)
+			for _, port := range list {
+				ports[port.(object)["name"]] = port.(object)["containerPort"]
+			}
+		}
+		if ports[monitor.Spec.Endpoints[0].Port] != 9709 {
+			t.Errorf("%s has the ports %v, the PodMonitor wants %q, which is 9709", name, ports, monitor.Spec.Endpoints[0].Port)
+		}
+	}
+}
+
+// Both pods give the agent the same file, and the application the same probes.
+func TestExamplesAgree(t *testing.T) {
+	native, classic := read(t, "pod.yaml"), read(t, "classic-sidecar.yaml")
+	if !reflect.DeepEqual(native[0], classic[0]) {
+		t.Errorf("the ConfigMaps differ: %v and %v", native[0], classic[0])
+	}
+	ours := native[1]["spec"].(object)["containers"].([]any)[0]
+	theirs := classic[1]["spec"].(object)["containers"].([]any)[1]
+	if !reflect.DeepEqual(ours, theirs) {
+		t.Errorf("the applications differ: %v and %v", ours, theirs)
+	}
+}

@@ -1,0 +1,334 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+//go:build linux
+
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// pod is a pod of a manifest, and all that the API server ever said of it.
+type pod struct {
+	t               *testing.T
+	namespace, name string
+
+	mu   sync.Mutex
+	seen []state // the oldest first
+}
+
+// state is what the API server said at one moment.
+type state struct {
+	at   time.Time
+	gone bool // it is not there any more
+
+	Status struct {
+		PodIP      string
+		Conditions []struct{ Type, Status string }
+		Native     []container `json:"initContainerStatuses"`
+		Containers []container `json:"containerStatuses"`
+	}
+}
+
+// container is the status of one.
+type container struct {
+	Name, ContainerID string
+	Started           bool
+	RestartCount      int
+	State, LastState  struct {
+		Running    *struct{}
+		Terminated *struct {
+			ExitCode int
+			Reason   string
+		}
+		Waiting *struct{ Reason string }
+	}
+}
+
+// container returns the status of that name, empty if there is none yet.
+func (s state) container(name string) container {
+	for _, c := range append(s.Status.Native, s.Status.Containers...) {
+		if c.Name == name {
+			return c
+		}
+	}
+	return container{}
+}
+
+// ready is the condition that takes a pod out of its services.
+func (s state) ready() bool {
+	for _, c := range s.Status.Conditions {
+		if c.Type == "Ready" {
+			return c.Status == "True"
+		}
+	}
+	return false
+}
+
+var namespaces atomic.Int32 // how many there are
+
+// edited returns an example with something replaced, which has to be there.
+func edited(t *testing.T, example string, replace ...string) string {
+	t.Helper()
+	text, err := os.ReadFile(examples + example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest := string(text)
+	for i := 0; i < len(replace); i += 2 {
+		if !strings.Contains(manifest, replace[i]) {
+			t.Fatalf("%s has no %q", example, replace[i])
+		}
+		manifest = strings.ReplaceAll(manifest, replace[i], replace[i+1])
+	}
+	return manifest
+}
+
+// deploy makes the objects of a manifest in a namespace of their own, and binds the pod to
+// the node.
+func deploy(t *testing.T, manifest string) *pod {
+	t.Helper()
+	return deployIn(t, fmt.Sprintf("e2e-%d", namespaces.Add(1)), manifest)
+}
+
+func deployIn(t *testing.T, namespace, manifest string) *pod {
+	t.Helper()
+	p := &pod{t: t, namespace: namespace}
+	p.must("POST", "/api/v1/namespaces", `{"metadata": {"name": "`+namespace+`"}}`)
+	p.must("POST", p.path("serviceaccounts"), `{"metadata": {"name": "default"}}`)
+	ca, err := json.Marshal(string(kube.ca))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.must("POST", p.path("configmaps"), `{"metadata": {"name": "kube-root-ca.crt"}, "data": {"ca.crt": `+string(ca)+`}}`)
+	for document := range strings.SplitSeq(manifest, "\n---\n") {
+		p.create(document)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { p.watch(ctx) })
+	t.Cleanup(func() {
+		if t.Failed() {
+			p.explain()
+		}
+		cancel()
+		wg.Wait()
+		kube.call("DELETE", p.path("pods/"+p.name), `{"gracePeriodSeconds": 0}`)
+	})
+	p.must("POST", p.path("pods/"+p.name+"/binding"), `{"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "`+p.name+`"}, "target": {"kind": "Node", "name": "`+nodeName+`"}}`)
+	return p
+}
+
+// create makes the object of a document.
+func (p *pod) create(document string) {
+	p.t.Helper()
+	kind := field(document, "kind")
+	switch kind {
+	case "Pod":
+		p.name = field(document, "  name")
+		p.must("POST", p.path("pods"), document)
+	case "ConfigMap":
+		p.must("POST", p.path("configmaps"), document)
+	case "ServiceAccount":
+		p.must("POST", p.path("serviceaccounts"), document)
+	case "Role", "RoleBinding":
+		p.must("POST", "/apis/rbac.authorization.k8s.io/v1/namespaces/"+p.namespace+"/"+strings.ToLower(kind)+"s", document)
+	default:
+		p.t.Fatalf("a document of kind %q", kind)
+	}
+}
+
+// field returns the value of the first line with that key.
+func field(document, key string) string {
+	for line := range strings.Lines(document) {
+		if value, ok := strings.CutPrefix(line, key+": "); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+func (p *pod) path(rest string) string { return "/api/v1/namespaces/" + p.namespace + "/" + rest }
+
+// must asks the API server for what cannot be refused.
+func (p *pod) must(method, path, body string) string {
+	p.t.Helper()
+	code, answer, err := kube.call(method, path, body)
+	if err != nil || code/100 != 2 {
+		p.t.Fatalf("%s %s: %d %s (%v)", method, path, code, answer, err)
+	}
+	return answer
+}
+
+// watch notes what the API server says, until the pod is gone.
+func (p *pod) watch(ctx context.Context) {
+	resp, err := kube.do(ctx, "GET", p.path("pods?watch=true&fieldSelector=metadata.name="+p.name), "")
+	if err != nil {
+		return
+	}
+	defer resp.Body.Close()
+	for events := json.NewDecoder(resp.Body); ; {
+		var event struct {
+			Type   string
+			Object state
+		}
+		if err := events.Decode(&event); err != nil {
+			if ctx.Err() == nil {
+				p.t.Errorf("watch %s/%s: %v", p.namespace, p.name, err)
+			}
+			return
+		}
+		event.Object.at, event.Object.gone = time.Now(), event.Type == "DELETED"
+		p.mu.Lock()
+		p.seen = append(p.seen, event.Object)
+		p.mu.Unlock()
+	}
+}
+
+// since returns what was said from a moment on, and the state at that moment before it.
+func (p *pod) since(moment time.Time) []state {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	first := 0
+	for i, s := range p.seen {
+		if !s.at.After(moment) {
+			first = i
+		}
+	}
+	return append([]state(nil), p.seen[first:]...)
+}
+
+// now is what was said last.
+func (p *pod) now() state {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.seen) == 0 {
+		return state{}
+	}
+	return p.seen[len(p.seen)-1]
+}
+
+// await waits for a state and returns when it was said.
+func (p *pod) await(limit time.Duration, what string, ok func(state) bool) time.Time {
+	p.t.Helper()
+	eventually(p.t, limit, what, func() bool { return ok(p.now()) })
+	return p.now().at
+}
+
+// get asks the pod something: the application on 8080, the agent on 9708 and 9709. No
+// answer is the status 0.
+func (p *pod) get(port int, path string) (int, string) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, "GET", fmt.Sprintf("http://%s:%d%s", p.now().Status.PodIP, port, path), http.NoBody)
+	if err != nil {
+		return 0, err.Error()
+	}
+	resp, err := hurried.Do(req)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer resp.Body.Close()
+	body, _ := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(body)
+}
+
+// hurried makes a connection for each question: those to a dead process say nothing.
+var hurried = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+
+// tell tells the application how to behave.
+func (p *pod) tell(what string) {
+	p.t.Helper()
+	eventually(p.t, time.Minute, "the application is told "+what, func() bool {
+		code, _ := p.get(8080, "/be?"+what)
+		return code == http.StatusOK
+	})
+}
+
+// metric returns the value of the agent's series, -1 if there is none.
+func (p *pod) metric(series string) float64 {
+	_, body := p.get(9709, "/metrics")
+	return value(body, series)
+}
+
+// value finds a series among metrics.
+func value(metrics, series string) float64 {
+	for line := range strings.Lines(metrics) {
+		if text, ok := strings.CutPrefix(line, series+" "); ok {
+			v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+			if err == nil {
+				return v
+			}
+		}
+	}
+	return -1
+}
+
+// instance is the ID of the application's life that the agent sees.
+func (p *pod) instance() string {
+	var target struct{ Instance struct{ ID string } }
+	_, body := p.get(9709, "/api/v1/targets/app")
+	if json.Unmarshal([]byte(body), &target) != nil {
+		return ""
+	}
+	return target.Instance.ID
+}
+
+// events returns the reasons and messages of all events of the pod.
+func (p *pod) events() string {
+	var list struct {
+		Items []struct{ Reason, Message string }
+	}
+	if err := json.Unmarshal([]byte(p.must("GET", p.path("events"), "")), &list); err != nil {
+		p.t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, e := range list.Items {
+		fmt.Fprintf(&all, "%s: %s\n", e.Reason, e.Message)
+	}
+	return all.String()
+}
+
+// explain logs what may be known of a pod that failed.
+func (p *pod) explain() {
+	now, _ := json.MarshalIndent(p.now().Status, "", " ")
+	p.t.Logf("%s/%s is %s\nevents:\n%s", p.namespace, p.name, now, p.events())
+	logs, _ := filepath.Glob("/var/log/pods/" + p.namespace + "_*/*/*.log")
+	for _, log := range logs {
+		text, _ := os.ReadFile(log)
+		p.t.Logf("%s:\n%s", log, text[max(0, len(text)-6000):])
+	}
+}
+
+// configure gives the agent another file: that of the ConfigMap, which a kubelet brings.
+func (p *pod) configure(file string) {
+	p.t.Helper()
+	text, err := json.Marshal(file)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.must("PATCH", p.path("configmaps/shop-prober"), `{"data": {"prober.yml": `+string(text)+`}}`)
+}

@@ -1,0 +1,115 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+//go:build linux
+
+package kubernetes
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// When the agent is gone for good the pod is not ready after 3 failed probes, and the
+// application lives for the 6 × 5 s that its livenessProbe allows, less the part of a
+// period in which the agent went. Each further life lasts as long as the startupProbe,
+// here 30 × 1 s, allows.
+func TestAgentGone(t *testing.T) {
+	t.Parallel()
+	p := deploy(t, edited(t, "pod.yaml", "image: prober-exporter:0.1.0", "image: "+passing+"\n      imagePullPolicy: Never",
+		"failureThreshold: 330", "failureThreshold: 30"))
+	p.begins()
+	app := p.process("app")
+	if err := ctr("images", "rm", "--sync", passing); err != nil { // it cannot be started again
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if err := syscall.Kill(p.process("prober"), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	unready := p.await(30*time.Second, "the pod is not ready", func(s state) bool { return !s.ready() })
+	p.await(30*time.Second, "the agent cannot be started", func(s state) bool {
+		w := s.container("prober").State.Waiting
+		return w != nil && w.Reason == "ErrImageNeverPull"
+	})
+	told := eventually(t, 2*time.Minute, "the application is told to end", func() bool {
+		code, _ := p.get(8080, "/readyz")
+		return code != 200
+	})
+	p.await(30*time.Second, "the application is restarted", func(s state) bool { return s.container("app").RestartCount == 1 })
+	if events := p.events(); runs(app) || !strings.Contains(events, deadly) {
+		t.Errorf("the application runs: %t; the events do not say why:\n%s", runs(app), events)
+	}
+	t.Logf("the agent is gone for good: the pod is not ready after %.1f s, the application is told to end after %.1f s",
+		unready.Sub(began).Seconds(), told.Sub(began).Seconds())
+	again := time.Now()
+	eventually(t, time.Minute, "the application has booted", func() bool { code, _ := p.get(8080, "/readyz"); return code == 200 })
+	toldAgain := eventually(t, time.Minute, "the application is told to end again", func() bool { code, _ := p.get(8080, "/readyz"); return code != 200 })
+	t.Logf("in its next life it is told to end after %.1f s", toldAgain.Sub(again).Seconds())
+	if d := toldAgain.Sub(again); d < 26*time.Second || d > 34*time.Second {
+		t.Errorf("the next life took %v, want 29 s to 30 s", d)
+	}
+	if events := p.events(); !strings.Contains(events, "Container app failed startup probe, will be restarted") {
+		t.Errorf("the events do not say why:\n%s", events)
+	}
+	if d := told.Sub(began); d < 24*time.Second || d > 36*time.Second {
+		t.Errorf("the application lived for %v, want 25 s to 30 s", d)
+	}
+}
+
+// An agent that comes back to a broken file, and has --config.fail-open, keeps the
+// application alive, though not ready, for as long as that lasts; and nothing has to be
+// restarted when the file is mended.
+func TestBrokenFile(t *testing.T) {
+	t.Parallel()
+	p := deploy(t, edited(t, "pod.yaml", "- --config.enable-auto-reload", "- --config.enable-auto-reload\n        - --config.auto-reload-interval=1s"))
+	p.begins()
+	file := p.configuration()
+	p.configure("targets: [{name: app, livenessProbes: {}}]")
+	eventually(t, 3*time.Minute, "the agent refuses the file", func() bool {
+		return p.metric("prober_exporter_config_last_reload_successful") == 0
+	})
+	for _, path := range []string{"/ready/app", live} {
+		if code, body := p.get(health, path); code != 200 {
+			t.Errorf("%s is %d %s after a refused reload", path, code, body)
+		}
+	}
+	app := p.now().container("app")
+	began := time.Now()
+	if err := syscall.Kill(p.process("prober"), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	up := eventually(t, time.Minute, "the agent is back, without a configuration", func() bool {
+		_, body := p.get(health, live+"?verbose")
+		return strings.Contains(body, "no configuration")
+	})
+	p.await(30*time.Second, "the pod is not ready", func(s state) bool { return !s.ready() })
+	// Longer than the agent's own startup probe allows, and the application's liveness probe after that.
+	eventually(t, 3*time.Minute, "75 s pass", func() bool {
+		if code, body := p.get(health, live); code != 200 {
+			t.Fatalf("/live/app is %d %s after %v", code, body, time.Since(began))
+		}
+		return time.Since(up) > 75*time.Second
+	})
+	if now := p.now().container("prober"); now.RestartCount != 1 {
+		t.Errorf("the agent was restarted %d times, want once", now.RestartCount)
+	}
+	p.configure(file)
+	ready := p.await(3*time.Minute, "the pod is ready", state.ready)
+	if now := p.now().container("app"); now.RestartCount != 0 || now.ContainerID != app.ContainerID {
+		t.Errorf("the application was restarted: %+v", now)
+	}
+	t.Logf("without a configuration for %.0f s, and the application lived", ready.Sub(up).Seconds())
+}
