@@ -19,6 +19,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -89,6 +90,34 @@ func askAsPod(t *testing.T, manifest, file string) {
 	}
 	if _, code, done := parse(agent.Args, os.Stderr); done {
 		t.Errorf("the agent's arguments are not flags: exit %d", code)
+	}
+}
+
+// The README's pod and file are those of examples/kubernetes/pod.yaml, which real kubelets
+// run, but for the labels and the securityContext there.
+func TestReadmePodIsTheExample(t *testing.T) {
+	text, err := os.ReadFile("examples/kubernetes/pod.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second, _ := strings.Cut(string(text), "\n---\n")
+	var configMap struct{ Data map[string]string }
+	var want, got map[string]any
+	all := examples(t)
+	for _, err := range []error{
+		yaml.Unmarshal([]byte(first), &configMap), yaml.Unmarshal([]byte(second), &want), yaml.Unmarshal([]byte(all["pod"]), &got),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if file := configMap.Data["prober.yml"]; file != strings.TrimSpace(all["config"]) {
+		t.Errorf("the example's file is\n%s", file)
+	}
+	delete(want["metadata"].(map[string]any), "labels")
+	delete(want["spec"].(map[string]any)["initContainers"].([]any)[0].(map[string]any), "securityContext")
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("the README's pod is\n%v\nthe example's\n%v", got, want)
 	}
 }
 
