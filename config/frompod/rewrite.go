@@ -46,7 +46,7 @@ const sidecar = `- name: prober
     - {name: HEALTH, containerPort: 9708}
     - {name: METRICS, containerPort: 9709}
   startupProbe:
-    httpGet: {path: /-/ready, port: HEALTH}
+    httpGet: {path: /-/healthy, port: HEALTH} # not /-/ready: with a broken file it would be restarted again and again
     periodSeconds: 1
     failureThreshold: 30
   livenessProbe:
