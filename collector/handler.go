@@ -123,11 +123,14 @@ func (h *handler) write(w http.ResponseWriter, r *http.Request, format expfmt.Fo
 	var out io.Writer = w
 	if wantsGzip(r.Header) {
 		w.Header().Set("Content-Encoding", "gzip")
-		zipped, err := gzip.NewWriterLevel(w, gzip.BestSpeed) // a level of ours is no error
+		zipped, err := zipTo(w)
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, zipped.Close()) }()
+		defer func() {
+			err = errors.Join(err, zipped.Close())
+			zippers.Put(zipped)
+		}()
 		out = zipped
 	}
 	s, release := h.snapshot()
@@ -157,6 +160,19 @@ func (h *handler) write(w http.ResponseWriter, r *http.Request, format expfmt.Fo
 	}
 	text.flush()
 	return text.err
+}
+
+// zippers are between scrapes: each has tables of a megabyte, more than all else that a
+// scrape of a few targets takes.
+var zippers sync.Pool
+
+// zipTo returns a compressor that writes to w.
+func zipTo(w io.Writer) (*gzip.Writer, error) {
+	if zipped, ok := zippers.Get().(*gzip.Writer); ok {
+		zipped.Reset(w)
+		return zipped, nil
+	}
+	return gzip.NewWriterLevel(w, gzip.BestSpeed)
 }
 
 // Write takes what another encoder writes among the families.

@@ -21,6 +21,8 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
@@ -156,6 +158,27 @@ func unpacked(t *testing.T, w *httptest.ResponseRecorder) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// A compressed scrape makes no garbage the size of a compressor.
+func TestCompressorsAreReused(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a collection empties the pool
+	ours, _ := handlers(t, fixed{t, rich()})
+	allocated := func(what func()) int {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range 40 {
+			what()
+		}
+		runtime.ReadMemStats(&after)
+		return int(after.TotalAlloc - before.TotalAlloc)
+	}
+	fresh := allocated(func() { _, _ = gzip.NewWriter(io.Discard).Write([]byte{0}) })
+	plain := allocated(func() { ask(ours, "/metrics", nil) })
+	zipped := allocated(func() { ask(ours, "/metrics", http.Header{"Accept-Encoding": {"gzip"}}) })
+	if zipped-plain > fresh*3/4 { // the race detector has a pool drop a quarter
+		t.Errorf("scrapes allocated %d bytes, %d of them to compress; as many new compressors %d", zipped, zipped-plain, fresh)
+	}
 }
 
 // Scrapes at the same time share one snapshot; the next one after them takes its own,
