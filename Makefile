@@ -18,6 +18,20 @@ LDFLAGS  := -s -w -funcalign=16 \
 # Without -buildvcs: the revision is above, and a clone without tags gives the same bytes.
 BUILDFLAGS := -trimpath -buildvcs=false
 
+# What no probe runs: flags, YAML, the registry, a handshake's certificates. It is compiled
+# without inlining, which is 0.69 MB less. .promu.yml says the same.
+COLD := crypto/dsa crypto/ecdsa crypto/elliptic crypto/rsa crypto/x509/... database/sql/... encoding/asn1 encoding/json \
+	expvar go/... html/... internal/profile log/slog/... math/big mime/... net/http/pprof regexp/... runtime/pprof \
+	text/... vendor/golang.org/x/net/dns/... vendor/golang.org/x/net/idna vendor/golang.org/x/text/... \
+	github.com/alecthomas/... github.com/beorn7/... github.com/coreos/... github.com/go-kit/... \
+	github.com/go-logfmt/... github.com/golang-jwt/... github.com/google/uuid github.com/jpillora/... \
+	github.com/mdlayher/... github.com/mwitkow/... github.com/prometheus/client_golang/... \
+	github.com/prometheus/common/... github.com/prometheus/exporter-toolkit/... github.com/prometheus/procfs/... \
+	github.com/xhit/... go.yaml.in/... golang.org/x/crypto/... golang.org/x/net/trace golang.org/x/oauth2/... \
+	golang.org/x/text/... google.golang.org/protobuf/encoding/prototext google.golang.org/protobuf/internal/... \
+	google.golang.org/protobuf/proto google.golang.org/protobuf/reflect/... google.golang.org/protobuf/types/...
+BUILDFLAGS += $(COLD:%=-gcflags=%=-l)
+
 # What releases are built for: every pair must compile; tests run on linux/amd64.
 PLATFORMS ?= linux/amd64 linux/arm64 linux/arm linux/386 linux/ppc64le linux/s390x linux/riscv64 \
 	darwin/amd64 darwin/arm64 windows/amd64 windows/arm64

@@ -1,0 +1,60 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package main
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"gopkg.in/yaml.v3"
+)
+
+// A release is compiled as make build compiles: the same packages without inlining, at
+// the same alignment.
+func TestReleaseIsBuiltAlike(t *testing.T) {
+	makefile, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cold := regexp.MustCompile(`(?m)^COLD := ((?:.*\\\n)*.*)$`).FindSubmatch(makefile)
+	if cold == nil {
+		t.Fatal("Makefile does not say what is cold")
+	}
+	var want []string
+	for p := range strings.FieldsSeq(strings.ReplaceAll(string(cold[1]), "\\\n", " ")) {
+		want = append(want, "-gcflags="+p+"=-l")
+	}
+
+	promu, err := os.ReadFile(".promu.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var release struct {
+		Build struct{ Flags, Ldflags string }
+	}
+	if err := yaml.Unmarshal(promu, &release); err != nil {
+		t.Fatal(err)
+	}
+	got := slices.DeleteFunc(strings.Fields(release.Build.Flags), func(f string) bool { return !strings.HasPrefix(f, "-gcflags") })
+	if !slices.Equal(got, want) || len(got) == 0 {
+		t.Errorf(".promu.yml compiles with %q, make build with %q", got, want)
+	}
+	align := regexp.MustCompile(`-funcalign=\d+`)
+	if got, want := align.FindString(release.Build.Ldflags), align.FindString(string(makefile)); got != want || got == "" {
+		t.Errorf(".promu.yml links with %q, make build with %q", got, want)
+	}
+}
