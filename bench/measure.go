@@ -213,16 +213,23 @@ func settled() (rss, heap int64) {
 }
 
 // residentOf returns the resident memory of a process in bytes, 0 if it is unknown.
-func residentOf(pid string) int64 {
+func residentOf(pid string) int64 { return statm(pid, 1) }
+
+// residentFilesOf returns what of it are pages of files, which all processes of a machine
+// share.
+func residentFilesOf(pid string) int64 { return statm(pid, 2) }
+
+// statm returns a field of /proc/PID/statm in bytes, 0 if it is unknown.
+func statm(pid string, field int) int64 {
 	statm, err := os.ReadFile("/proc/" + pid + "/statm")
 	if err != nil {
 		return 0
 	}
 	fields := strings.Fields(string(statm))
-	if len(fields) < 2 {
+	if len(fields) <= field {
 		return 0
 	}
-	pages, err := strconv.ParseInt(fields[1], 10, 64)
+	pages, err := strconv.ParseInt(fields[field], 10, 64)
 	if err != nil {
 		return 0
 	}

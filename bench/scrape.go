@@ -31,7 +31,7 @@ import (
 // many turns it delays.
 func scrape(b *bench, r row) error {
 	// An hour leaves 30 s for the first turns, and nothing after them.
-	a, err := b.ship(b.targets(many, time.Hour, "startup", "readiness", "liveness"))
+	a, err := b.ship(b.targets(many, time.Hour, "startup", "readiness", "liveness"), "--web.enable-pprof")
 	if err != nil {
 		return err
 	}

@@ -44,8 +44,8 @@ type agent struct {
 // scrapeAccept is what a Prometheus asks for by default.
 const scrapeAccept = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2"
 
-// ship starts the shipped binary with a configuration.
-func (b *bench) ship(configuration string) (_ *agent, err error) {
+// ship starts the shipped binary with a configuration, and flags more.
+func (b *bench) ship(configuration string, flags ...string) (_ *agent, err error) {
 	dir, err := os.MkdirTemp("", "bench")
 	if err != nil {
 		return nil, fmt.Errorf("make a directory: %w", err)
@@ -65,7 +65,7 @@ func (b *bench) ship(configuration string) (_ *agent, err error) {
 		return nil, err
 	}
 	a.base = "http://" + address
-	a.cmd = exec.CommandContext(b.ctx, b.binary, "--config.file", file, "--web.listen-address", address, "--web.enable-pprof")
+	a.cmd = exec.CommandContext(b.ctx, b.binary, append([]string{"--config.file", file, "--web.listen-address", address}, flags...)...)
 	a.begun = time.Now()
 	if err := a.cmd.Start(); err != nil {
 		a.cmd = nil
@@ -155,35 +155,38 @@ func (b *bench) targets(n int, period time.Duration, kinds ...string) string {
 const megabyte = 1e6
 
 func sidecar(b *bench, r row) error {
-	var resident []float64
+	var resident, files []float64
 	for range b.few() {
-		mb, err := b.sidecarOnce()
+		all, ofFiles, err := b.sidecarOnce()
 		if err != nil {
 			return err
 		}
-		resident = append(resident, mb)
+		resident, files = append(resident, all), append(files, ofFiles)
 	}
 	b.table.add(line{title: r.title, unit: "MB", ours: resident, reach: resident, goal: r.goal, goalUnit: " MB"})
+	b.table.add(line{title: "– of it, pages of the binary, shared by all agents of a machine", unit: "MB", ours: files})
 	return nil
 }
 
-func (b *bench) sidecarOnce() (float64, error) {
+// sidecarOnce returns what is resident after ten scrapes as Prometheus makes them, and
+// what of it are pages of the binary, in MB.
+func (b *bench) sidecarOnce() (all, files float64, err error) {
 	a, err := b.ship(b.targets(3, time.Second, "startup", "readiness", "liveness"))
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	defer a.stop()
 	if err := a.untilReady(b.ctx, 10*time.Second); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	for range 10 {
 		pause(b.ctx, 500*time.Millisecond)
 		if _, err := a.get("/metrics", http.Header{"Accept": {scrapeAccept}, "Accept-Encoding": {"gzip"}}); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 	}
 	pause(b.ctx, time.Second)
-	return float64(residentOf(a.pid())) / megabyte, nil
+	return float64(residentOf(a.pid())) / megabyte, float64(residentFilesOf(a.pid())) / megabyte, nil
 }
 
 func size(b *bench, r row) error {
