@@ -23,9 +23,10 @@ BUILDFLAGS := -trimpath -buildvcs=false
 COLD := crypto/dsa crypto/ecdsa crypto/elliptic crypto/rsa crypto/x509/... database/sql/... encoding/asn1 encoding/json \
 	expvar go/... html/... internal/profile log/slog/... math/big mime/... net/http/pprof regexp/... runtime/pprof \
 	text/... vendor/golang.org/x/net/dns/... vendor/golang.org/x/net/idna vendor/golang.org/x/text/... \
-	github.com/alecthomas/... github.com/beorn7/... github.com/coreos/... github.com/go-kit/... \
+	github.com/KimMachineGun/... github.com/alecthomas/... github.com/beorn7/... github.com/coreos/... github.com/go-kit/... \
 	github.com/go-logfmt/... github.com/golang-jwt/... github.com/google/uuid github.com/jpillora/... \
-	github.com/mdlayher/... github.com/mwitkow/... github.com/prometheus/client_golang/... \
+	github.com/mdlayher/... github.com/mwitkow/... github.com/pbnjay/... \
+	github.com/prober-exporter/prober_exporter/config/frompod github.com/prometheus/client_golang/... \
 	github.com/prometheus/common/... github.com/prometheus/exporter-toolkit/... github.com/prometheus/procfs/... \
 	github.com/xhit/... go.yaml.in/... golang.org/x/crypto/... golang.org/x/net/trace golang.org/x/oauth2/... \
 	golang.org/x/text/... google.golang.org/protobuf/encoding/prototext google.golang.org/protobuf/internal/... \
