@@ -83,7 +83,7 @@ func (d *decoder) noticeCommand(v value, e *Exec, t *Target) {
 	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		err = pathErr.Err
 	}
-	d.noticef(Warn, v.line, v.path, "the command %s cannot be executed now: %v", quote(e.Command[0]), err)
+	d.noticef(Warn, v.line, v.path(), "the command %s cannot be executed now: %v", quote(e.Command[0]), err)
 }
 
 // noticeRestarts warns of a target that could be killed at each restart but for the
@@ -101,6 +101,6 @@ func (d *decoder) noticeRestarts(v value, t *Target) {
 	if t.Instance.Auto {
 		source = fmt.Sprintf("%s, which is %s: %s", sourceAuto, source, t.Instance.Why)
 	}
-	d.noticef(Warn, v.line, v.path, "restarts are not seen (instance.source: %s), so startupProbe and initialDelaySeconds protect the first boot only: "+
+	d.noticef(Warn, v.line, v.path(), "restarts are not seen (instance.source: %s), so startupProbe and initialDelaySeconds protect the first boot only: "+
 		"a later one that takes longer than %s s (failureThreshold × periodSeconds) will be killed again", source, formatSeconds(most))
 }

@@ -14,7 +14,6 @@
 package config
 
 import (
-	"fmt"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -41,7 +40,7 @@ type decoder struct {
 type value struct {
 	node *yaml.Node
 	line int
-	path string
+	place
 }
 
 // set says whether the file has the value: null means unset, as in Kubernetes.
@@ -50,7 +49,7 @@ func (v value) set() bool { return v.node != nil && !isNull(v.node) }
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
 
 func (d *decoder) wrong(v value, format string, args ...any) {
-	d.errorf(v.line, v.path, format, args...)
+	d.errorf(v.line, v.path(), format, args...)
 }
 
 // The types of values, as messages call them.
@@ -101,23 +100,8 @@ type entry struct {
 	node *yaml.Node
 }
 
-func (e entry) value(parent value) value {
-	return value{node: e.node, line: e.node.Line, path: join(parent.path, e.key)}
-}
-
-// join adds a key to a path. Only a plain key is repeated as it is: anything else
-// may be a value that lost its quotes.
-func join(path, key string) string {
-	switch {
-	case key == "" || len(key) > 63 || !only(key, alphanumeric+"-_/.<"):
-		key = "?"
-	case strings.ContainsAny(key, "/."):
-		key = strconv.Quote(key)
-	}
-	if path == "" {
-		return key
-	}
-	return path + "." + key
+func (e entry) value(in *place) value {
+	return value{node: e.node, line: e.node.Line, place: place{in: in, key: e.key}}
 }
 
 func deref(n *yaml.Node) *yaml.Node {
@@ -131,21 +115,21 @@ func deref(n *yaml.Node) *yaml.Node {
 // own. What a mapping says itself wins over what it merges, the earlier merge over
 // the later.
 func (d *decoder) entries(v value) []entry {
-	var entries []entry
+	entries := make([]entry, 0, len(v.node.Content)/2)
 	var merges []*yaml.Node
-	lines := make(map[string]int, len(v.node.Content)/2)
+	var lines keyLines
 	for i := 0; i+1 < len(v.node.Content); i += 2 {
 		key, content := deref(v.node.Content[i]), deref(v.node.Content[i+1])
 		line := v.node.Content[i].Line
 		if key.Kind != yaml.ScalarNode {
-			d.errorf(line, v.path, "a key must be a string, is %s", typeName(key))
+			d.errorf(line, v.path(), "a key must be a string, is %s", typeName(key))
 			continue
 		}
-		if first, ok := lines[key.Value]; ok {
-			d.errorf(line, join(v.path, key.Value), "duplicate key, first on line %d", first)
+		if first, ok := lines.of(key.Value); ok {
+			d.errorf(line, v.child(key.Value).path(), "duplicate key, first on line %d", first)
 			continue
 		}
-		lines[key.Value] = line
+		lines.add(key.Value, line)
 		if key.ShortTag() == "!!merge" {
 			merges = append(merges, content)
 			continue
@@ -153,9 +137,9 @@ func (d *decoder) entries(v value) []entry {
 		entries = append(entries, entry{key: key.Value, line: line, node: content})
 	}
 	for _, m := range merges {
-		for _, e := range d.merged(m, v.path) {
-			if _, ok := lines[e.key]; !ok {
-				lines[e.key] = e.line
+		for _, e := range d.merged(m, v.place) {
+			if _, ok := lines.of(e.key); !ok {
+				lines.add(e.key, e.line)
 				entries = append(entries, e)
 			}
 		}
@@ -163,8 +147,8 @@ func (d *decoder) entries(v value) []entry {
 	return entries
 }
 
-// merged returns the entries of what << merges into the mapping at path.
-func (d *decoder) merged(n *yaml.Node, path string) []entry {
+// merged returns the entries of what << merges into the mapping at that place.
+func (d *decoder) merged(n *yaml.Node, at place) []entry {
 	sources := []*yaml.Node{n}
 	if n.Kind == yaml.SequenceNode {
 		sources = n.Content
@@ -173,10 +157,10 @@ func (d *decoder) merged(n *yaml.Node, path string) []entry {
 	for _, source := range sources {
 		source = deref(source)
 		if source.Kind != yaml.MappingNode {
-			d.errorf(source.Line, path, "<< must merge a mapping or a list of mappings, not %s", typeName(source))
+			d.errorf(source.Line, at.path(), "<< must merge a mapping or a list of mappings, not %s", typeName(source))
 			continue
 		}
-		entries = append(entries, d.entries(value{node: source, line: source.Line, path: path})...)
+		entries = append(entries, d.entries(value{node: source, line: source.Line, place: at})...)
 	}
 	return entries
 }
@@ -184,17 +168,22 @@ func (d *decoder) merged(n *yaml.Node, path string) []entry {
 // object is a mapping with known keys.
 type object struct {
 	value
+	here    *place // of the value
 	entries []entry
+}
+
+func (d *decoder) newObject(v value) object {
+	return object{value: v, here: v.parent(), entries: d.entries(v)}
 }
 
 // get returns the value of a key, or one that is not set.
 func (o object) get(key string) value {
 	for _, e := range o.entries {
 		if e.key == key {
-			return e.value(o.value)
+			return e.value(o.here)
 		}
 	}
-	return value{line: o.line, path: join(o.path, key)}
+	return value{line: o.line, place: place{in: o.here, key: key}}
 }
 
 // object returns v as a mapping that has no other keys than these.
@@ -202,7 +191,7 @@ func (d *decoder) object(v value, keys ...string) (object, bool) {
 	if !d.is(v, aMapping) {
 		return object{}, false
 	}
-	o := object{value: v, entries: d.entries(v)}
+	o := d.newObject(v)
 	for _, e := range o.entries {
 		if slices.Contains(keys, e.key) {
 			continue
@@ -211,7 +200,7 @@ func (d *decoder) object(v value, keys ...string) (object, bool) {
 		if near := nearest(e.key, keys); near != "" {
 			hint = ": did you mean " + near + "?"
 		}
-		d.errorf(e.line, join(v.path, e.key), "unknown key%s", hint)
+		d.errorf(e.line, v.child(e.key).path(), "unknown key%s", hint)
 	}
 	return o, true
 }
@@ -222,10 +211,10 @@ func (d *decoder) pair(v value, keys ...string) (object, bool) {
 	if !d.is(v, aMapping) {
 		return object{}, false
 	}
-	o := object{value: v, entries: d.entries(v)}
+	o := d.newObject(v)
 	for _, e := range o.entries {
 		if !slices.Contains(keys, e.key) {
-			d.errorf(e.line, v.path, "unknown key: the keys are %s", strings.Join(keys, ", "))
+			d.errorf(e.line, v.path(), "unknown key: the keys are %s", strings.Join(keys, ", "))
 		}
 	}
 	return o, true
@@ -250,10 +239,10 @@ func (d *decoder) list(v value) []value {
 	if !v.set() || !d.is(v, aList) {
 		return nil
 	}
-	items := make([]value, len(v.node.Content))
+	items, here := make([]value, len(v.node.Content)), v.parent()
 	for i, n := range v.node.Content {
 		n = deref(n)
-		items[i] = value{node: n, line: n.Line, path: fmt.Sprintf("%s[%d]", v.path, i)}
+		items[i] = value{node: n, line: n.Line, place: place{in: here, item: i + 1}}
 	}
 	return items
 }

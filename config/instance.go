@@ -43,7 +43,7 @@ const (
 const lowestRefresh = 100 * time.Millisecond
 
 // sources are the values of instance.source; instanceKeys has the keys that each
-// understands beside it.
+// understands beside it, allInstanceKeys those of all.
 var (
 	sources      = []string{sourceAuto, SourceStatic, SourceListener, SourceProcess, SourceDocker, SourceKubernetes}
 	instanceKeys = map[string][]string{
@@ -53,23 +53,18 @@ var (
 		SourceDocker:     {"container", "label", "socket"},
 		SourceKubernetes: {"container"},
 	}
+	allInstanceKeys = []string{
+		"source", "ports", "maxHoldSeconds", "refreshSeconds", "pidFile", "port", "match", "container", "label", "socket",
+	}
 )
 
 // instance returns where instances of t come from; its ports are known already. What
 // depends on the probes is for listeners.
 func (d *decoder) instance(v value, t *Target) Instance {
-	all := []string{"source"}
-	for _, s := range sources {
-		for _, key := range instanceKeys[s] {
-			if !slices.Contains(all, key) {
-				all = append(all, key)
-			}
-		}
-	}
 	var o object
 	if v.set() {
 		var ok bool
-		if o, ok = d.object(v, all...); !ok {
+		if o, ok = d.object(v, allInstanceKeys...); !ok {
 			return Instance{Source: SourceStatic}
 		}
 	}
@@ -79,7 +74,7 @@ func (d *decoder) instance(v value, t *Target) Instance {
 			return Instance{Source: SourceStatic}
 		}
 	}
-	for _, key := range all[1:] {
+	for _, key := range allInstanceKeys[1:] {
 		if v := o.get(key); v.set() && !slices.Contains(instanceKeys[source], key) {
 			d.wrong(v, "is not a key of source: %s", source)
 		}
@@ -239,7 +234,7 @@ func (d *decoder) process(o object, i *Instance, t *Target) {
 		found++
 		i.Port = d.portRef(v, t.Ports)
 		if runtime.GOOS == "linux" && os.Geteuid() > 0 {
-			d.noticef(Info, v.line, v.path, "the owner of a socket is seen only with the user id of the target or with CAP_SYS_PTRACE")
+			d.noticef(Info, v.line, v.path(), "the owner of a socket is seen only with the user id of the target or with CAP_SYS_PTRACE")
 		}
 	}
 	if v := o.get("match"); v.set() {

@@ -33,7 +33,14 @@ var reservedLabels = map[string]bool{
 }
 
 // only says whether s consists of these characters. An empty one does.
-func only(s, chars string) bool { return strings.Trim(s, chars) == "" }
+func only(s, chars string) bool {
+	for i := range len(s) {
+		if strings.IndexByte(chars, s[i]) < 0 {
+			return false
+		}
+	}
+	return true
+}
 
 func validTargetName(s string) bool {
 	return s != "" && len(s) <= 63 && only(s[:1], alphanumeric) && only(s, alphanumeric+"-_.")

@@ -59,7 +59,7 @@ func parseDecimal(s string) (decimal, bool) {
 	return x, true
 }
 
-func allDigits(s string) bool { return strings.Trim(s, "0123456789") == "" }
+func allDigits(s string) bool { return only(s, digits) }
 
 // scaled returns the absolute value × 10^n if that is a whole number below 10^19.
 func (x decimal) scaled(n int) (uint64, bool) {

@@ -204,12 +204,12 @@ func (d *decoder) labels(v value) []Label {
 	if len(entries) == 0 {
 		return nil
 	}
-	labels := make([]Label, 0, len(entries))
+	labels, here := make([]Label, 0, len(entries)), v.parent()
 	for _, e := range entries {
 		if problem := labelNameProblem(e.key); problem != "" {
-			d.errorf(e.line, join(v.path, e.key), "%s", problem)
+			d.errorf(e.line, v.child(e.key).path(), "%s", problem)
 		}
-		v := e.value(v)
+		v := e.value(here)
 		s, ok := d.substituted(v)
 		switch {
 		case !ok:

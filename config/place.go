@@ -1,0 +1,98 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package config
+
+import (
+	"strconv"
+	"strings"
+)
+
+// place says where a value is. Its path is written when there is something to say of it:
+// of most values of ten thousand targets there is not.
+type place struct {
+	in   *place // the mapping or list that it is in; nil: it is the root
+	key  string // in a mapping
+	item int    // in a list, from 1; 0: it is in a mapping
+}
+
+// parent returns the place for what is in it to refer to.
+func (p place) parent() *place { return &p }
+
+// child returns the place of a key in the mapping at p.
+func (p place) child(key string) place { return place{in: p.parent(), key: key} }
+
+// path returns it as targets[2].readinessProbe.periodSeconds, empty for the root. Only a
+// plain key is repeated as it is: anything else may be a value that lost its quotes.
+func (p place) path() string {
+	if p.in == nil {
+		return ""
+	}
+	path, key := p.in.path(), p.key
+	switch {
+	case p.item > 0:
+		return path + "[" + strconv.Itoa(p.item-1) + "]"
+	case key == "" || len(key) > 63 || !only(key, alphanumeric+"-_/.<"):
+		key = "?"
+	case strings.ContainsAny(key, "/."):
+		key = strconv.Quote(key)
+	}
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// keyLines are the lines of the keys of a mapping: in an array as long as they are few,
+// as in a valid file they are.
+type keyLines struct {
+	few  [16]keyLine
+	n    int
+	many map[string]int // nil while they are few
+}
+
+type keyLine struct {
+	key  string
+	line int
+}
+
+// of returns the line of a key, if the mapping has it already.
+func (l *keyLines) of(key string) (line int, found bool) {
+	if l.many != nil {
+		line, found = l.many[key]
+		return line, found
+	}
+	for i := range l.n {
+		if l.few[i].key == key {
+			return l.few[i].line, true
+		}
+	}
+	return 0, false
+}
+
+// add adds a key that it does not have.
+func (l *keyLines) add(key string, line int) {
+	switch {
+	case l.many != nil:
+		l.many[key] = line
+	case l.n < len(l.few):
+		l.few[l.n] = keyLine{key, line}
+		l.n++
+	default:
+		l.many = make(map[string]int, 2*len(l.few))
+		for _, k := range l.few {
+			l.many[k.key] = k.line
+		}
+		l.many[key] = line
+	}
+}
