@@ -125,7 +125,7 @@ func (w *worker) fold(made tried, changes uint64, began, ended time.Time) (entri
 		made.Output = t.scrub.Replace(made.Output)
 	}
 	outcome := made.outcome()
-	w.lastRun = ended
+	w.lastRun = ended.UnixNano()
 	w.count(outcome, made.Reason, ended.Sub(began))
 	w.history.add(record{
 		start:    began.UnixNano(),
@@ -152,24 +152,25 @@ func (w *worker) fold(made tried, changes uint64, began, ended time.Time) (entri
 	}
 	switch outcome {
 	case Successful:
-		w.streak, w.reason, w.unable = 0, "", ""
+		w.history.failures.forget()
 		t.state = t.state.Fold(w.kind, gate.Success)
 		if made.Warning && !w.warned {
 			note(slog.LevelWarn, "probe succeeded with a warning")
 		}
 		w.warned = made.Warning
 	case Failed:
-		w.streak++
-		w.reason, w.unable, w.warned = made.Reason, "", false
+		failures := w.history.failures
+		failures.streak++
+		failures.reason, failures.unable, w.warned = made.Reason, "", false
 		t.state = t.state.Fold(w.kind, gate.Failure)
-		if w.streak == 1 {
+		if failures.streak == 1 {
 			note(slog.LevelWarn, "probe failed")
 		}
 	case UnknownOutcome:
-		if w.unable != made.Reason {
+		if w.history.failures.unable != made.Reason {
 			note(slog.LevelWarn, "probe could not be attempted")
 		}
-		w.unable = made.Reason
+		w.history.failures.unable = made.Reason
 	}
 	if after := t.state.Probe(w.kind); after.Result != before.Result {
 		w.transitions++
@@ -194,7 +195,7 @@ func (w *worker) describe(made tried, before gate.Probe) []any {
 		}
 		args = append(args, "attempt", fraction(run, w.probe.SuccessThreshold))
 	case Failed:
-		args = append(args, "reason", string(made.Reason), "attempt", fraction(int(w.streak), w.probe.FailureThreshold))
+		args = append(args, "reason", string(made.Reason), "attempt", fraction(int(w.history.failures.streak), w.probe.FailureThreshold))
 	case UnknownOutcome:
 		args = append(args, "reason", string(made.Reason))
 	}

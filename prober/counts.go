@@ -23,87 +23,107 @@ import (
 
 // counts are what a probe's series count.
 type counts struct {
-	attempts    [UnknownOutcome + 1]uint64
-	durations   [UnknownOutcome + 1]*sparse // nil until there is one
-	reasons     []ReasonCount
+	successful  sparse
+	others      *others // nil until there is one: most probes never fail
 	transitions uint64
 }
 
+// others are the attempts that did not succeed.
+type others struct {
+	failed, unknown sparse
+	reasons         []ReasonCount
+}
+
+// of returns the attempts of one outcome.
+func (c *counts) of(o AttemptOutcome) *sparse {
+	switch {
+	case o == Successful:
+		return &c.successful
+	case c.others == nil:
+		return new(sparse)
+	case o == Failed:
+		return &c.others.failed
+	}
+	return &c.others.unknown
+}
+
 func (c *counts) count(o AttemptOutcome, reason action.Reason, d time.Duration) {
-	c.attempts[o]++
-	if c.durations[o] == nil {
-		c.durations[o] = new(sparse)
+	if o != Successful {
+		if c.others == nil {
+			c.others = new(others)
+		}
+		c.others.because(reason)
 	}
-	c.durations[o].observe(d)
-	if o == Successful {
-		return
-	}
-	i := slices.IndexFunc(c.reasons, func(r ReasonCount) bool { return r.Reason == reason })
+	c.of(o).observe(d)
+}
+
+// because counts a reason.
+func (u *others) because(reason action.Reason) {
+	i := slices.IndexFunc(u.reasons, func(r ReasonCount) bool { return r.Reason == reason })
 	if i < 0 {
-		i = len(c.reasons)
-		c.reasons = append(c.reasons, ReasonCount{Reason: reason})
+		i = len(u.reasons)
+		u.reasons = append(u.reasons, ReasonCount{Reason: reason})
 	}
-	c.reasons[i].Count++
+	u.reasons[i].Count++
 }
 
 // cloneCounts returns a copy that shares no state.
 func (c *counts) cloneCounts() counts {
-	n := *c
-	n.reasons = slices.Clone(c.reasons)
-	for i, h := range c.durations {
-		if h != nil {
-			n.durations[i] = h.clone()
+	n := counts{successful: c.successful.clone(), transitions: c.transitions}
+	if c.others != nil {
+		n.others = &others{
+			failed:  c.others.failed.clone(),
+			unknown: c.others.unknown.clone(),
+			reasons: slices.Clone(c.others.reasons),
 		}
 	}
 	return n
-}
-
-// duration returns a copy of an outcome's histogram.
-func (c *counts) duration(o AttemptOutcome) Histogram {
-	if c.durations[o] == nil {
-		return Histogram{}
-	}
-	return c.durations[o].histogram()
 }
 
 // status returns a copy of all that is known of the probe, with target.mu held.
 func (w *worker) status(d Detail, inst gate.Instance, now time.Time) ProbeStatus {
 	t, p := w.target, w.target.state.Probe(w.kind)
 	s := ProbeStatus{
-		Kind:                w.kind,
-		Action:              w.probe.Action(),
-		InitialDelay:        w.probe.InitialDelay,
-		Timeout:             w.probe.Timeout,
-		Period:              w.probe.Period,
-		SuccessThreshold:    w.probe.SuccessThreshold,
-		FailureThreshold:    w.probe.FailureThreshold,
-		Result:              t.state.Result(w.kind, inst),
-		Last:                p.Last,
-		Run:                 p.Run,
-		Held:                p.Held,
-		ConsecutiveFailures: w.streak,
-		Reason:              w.reason,
-		Successful:          w.attempts[Successful],
-		Failed:              w.attempts[Failed],
-		Unknown:             w.attempts[UnknownOutcome],
-		Failures:            slices.Clone(w.reasons),
-		Transitions:         w.transitions,
-		LastRun:             w.lastRun,
+		Kind:             w.kind,
+		Action:           w.probe.Action(),
+		InitialDelay:     w.probe.InitialDelay,
+		Timeout:          w.probe.Timeout,
+		Period:           w.probe.Period,
+		SuccessThreshold: w.probe.SuccessThreshold,
+		FailureThreshold: w.probe.FailureThreshold,
+		Result:           t.state.Result(w.kind, inst),
+		Last:             p.Last,
+		Run:              p.Run,
+		Held:             p.Held,
+		Successful:       w.of(Successful).count(),
+		Failed:           w.of(Failed).count(),
+		Unknown:          w.of(UnknownOutcome).count(),
+		Transitions:      w.transitions,
+	}
+	if f := w.history.failures; f != nil {
+		s.ConsecutiveFailures, s.Reason = f.streak, f.reason
+	}
+	if w.others != nil {
+		s.Failures = slices.Clone(w.others.reasons)
+	}
+	if w.lastRun != 0 {
+		s.LastRun = time.Unix(0, w.lastRun)
 	}
 	// The gate itself says whether it would let an attempt through now.
 	_, verdict := t.state.Next(w.kind, inst, t.flags.started, now)
 	s.Gated = verdict == gate.Wait && !p.Held
-	if !w.stopped && !w.quit {
-		s.NextTurn = w.due
+	if !w.stopped && !w.quit && w.due != 0 {
+		next := t.m.timeOf(w.due)
 		if w.turning {
-			s.NextTurn = w.next(now)
+			next = w.next(now)
 		}
+		s.NextTurn = now.Add(next.Sub(now)) // by the clock as it goes now
 	}
 	if d >= Series {
 		s.Durations = Durations{
-			Successful: w.duration(Successful),
-			Failed:     w.duration(Failed),
-			Unknown:    w.duration(UnknownOutcome),
+			Successful: w.of(Successful).histogram(),
+			Failed:     w.of(Failed).histogram(),
+			Unknown:    w.of(UnknownOutcome).histogram(),
 		}
 	}
 	if d >= Full {

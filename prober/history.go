@@ -67,7 +67,7 @@ func (k *kept) attempt() Attempt {
 // ring keeps the last historySize records. It grows as they come.
 type ring struct {
 	records []kept
-	next    int // the oldest one, once the ring is full
+	next    uint8 // the oldest one, once the ring is full
 }
 
 func (r *ring) add(rec record, maxOutput int) {
@@ -95,7 +95,7 @@ func (r *ring) add(rec record, maxOutput int) {
 // most of the time; else a copy, as s may be a small part of a large string.
 func (r *ring) intern(s string) string {
 	if n := len(r.records); n > 0 {
-		if last := r.records[(r.next+n-1)%n].output; last == s {
+		if last := r.records[(int(r.next)+n-1)%n].output; last == s {
 			return last
 		}
 	}
@@ -104,12 +104,9 @@ func (r *ring) intern(s string) string {
 
 // attempts returns the records, oldest first.
 func (r *ring) attempts() []Attempt {
-	if r == nil {
-		return []Attempt{}
-	}
 	all := make([]Attempt, 0, len(r.records))
 	for i := range r.records {
-		all = append(all, r.records[(r.next+i)%len(r.records)].attempt())
+		all = append(all, r.records[(int(r.next)+i)%len(r.records)].attempt())
 	}
 	return all
 }
@@ -120,7 +117,30 @@ func (r *ring) clone() ring { return ring{records: slices.Clone(r.records), next
 // history is the last attempts of a probe.
 type history struct {
 	successes ring
-	failures  *ring // nil while there is none: most probes never fail
+	failures  *failures // nil while there is none: most probes never fail
+}
+
+// failures is what is known of the attempts that did not succeed.
+type failures struct {
+	ring
+	streak uint64        // failed ones since the last success
+	reason action.Reason // of the last of them
+	unable action.Reason // of the last attempt, if it could not be made
+}
+
+// attempts returns the records, oldest first.
+func (f *failures) attempts() []Attempt {
+	if f == nil {
+		return []Attempt{}
+	}
+	return f.ring.attempts()
+}
+
+// forget ends the streak.
+func (f *failures) forget() {
+	if f != nil {
+		f.streak, f.reason, f.unable = 0, "", ""
+	}
 }
 
 func (h *history) add(rec record) {
@@ -128,7 +148,7 @@ func (h *history) add(rec record) {
 		h.successes.add(rec, maxSuccessOutput)
 	} else {
 		if h.failures == nil {
-			h.failures = new(ring)
+			h.failures = new(failures)
 		}
 		h.failures.add(rec, maxFailureOutput)
 	}
@@ -143,9 +163,8 @@ func (h *history) last() []Attempt {
 
 func (h *history) clone() history {
 	c := history{successes: h.successes.clone()}
-	if h.failures != nil {
-		failures := h.failures.clone()
-		c.failures = &failures
+	if f := h.failures; f != nil {
+		c.failures = &failures{ring: f.clone(), streak: f.streak, reason: f.reason}
 	}
 	return c
 }

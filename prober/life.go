@@ -32,6 +32,11 @@ type life struct {
 	// startup is how long the current instance took until started; negative: unknown.
 	startup time.Duration
 
+	rare *rare // nil for most targets
+}
+
+// rare is what few targets go through.
+type rare struct {
 	// declared counts the restarts that were declared of the source's instance of.
 	declared   int
 	of         string
@@ -57,11 +62,12 @@ func (t *target) instance() gate.Instance {
 			inst.MaxHold = blindHold
 		}
 	}
+	r := l.rare
 	switch {
-	case inst.ID == "" && !inst.Final && l.former.ID != "":
-		return l.former
-	case l.declared > 0 && inst.ID != "" && l.of == inst.ID:
-		inst.ID, inst.StartedAt = declaredID(inst.ID, l.declared), l.declaredAt
+	case r != nil && inst.ID == "" && !inst.Final && r.former.ID != "":
+		return r.former
+	case r != nil && r.declared > 0 && inst.ID != "" && r.of == inst.ID:
+		inst.ID, inst.StartedAt = declaredID(inst.ID, r.declared), r.declaredAt
 	case inst.ID != l.current && inst.StartedAt.IsZero() && hasEnded(inst):
 		// It has never run, so it has no results of its own: what would fail at once is
 		// what ran before (rule 4.8), and not the boot that is to come (4.19).
@@ -74,8 +80,17 @@ func declaredID(of string, n int) string { return of + "/" + strconv.Itoa(n) }
 
 // move goes on under another source.
 func (l *life) move(former gate.Instance) {
-	l.former = former
-	l.declared, l.of = 0, ""
+	l.rare = &rare{former: former}
+}
+
+// clone returns a copy that shares no state.
+func (l *life) clone() life {
+	c := *l
+	if l.rare != nil {
+		r := *l.rare
+		c.rare = &r
+	}
+	return c
 }
 
 // derive returns the flags of an instance.
@@ -118,7 +133,8 @@ func (t *target) meet(inst gate.Instance) (entries []entry) {
 		first := l.current == ""
 		l.current, l.startup = inst.ID, -1
 		for _, w := range t.workers {
-			w.streak, w.reason, w.unable, w.warned = 0, "", "", false
+			w.history.failures.forget()
+			w.warned = false
 		}
 		if first {
 			return nil // no news
@@ -140,11 +156,14 @@ func hasEnded(i gate.Instance) bool { return i.Phase == gate.Waiting || i.Phase 
 // target. The two are one life, unless the one had ended and the other runs.
 func (t *target) moveOn(inst gate.Instance) {
 	l := &t.life
-	former := l.former
+	if l.rare == nil {
+		return
+	}
+	former := l.rare.former
 	if former.ID == "" || inst == former || inst.ID == "" && !inst.Final {
 		return
 	}
-	l.former = gate.Instance{}
+	l.rare.former = gate.Instance{}
 	if inst.ID == "" || hasEnded(former) && inst.Phase == gate.Running {
 		return
 	}
@@ -242,7 +261,7 @@ func (t *target) poke(kinds ...gate.Kind) {
 func (t *target) observe(now time.Time) {
 	t.mu.Lock()
 	var entries []entry
-	if inst := t.instance(); !t.retired && inst != t.life.seen {
+	if inst := t.instance(); t.retired == nil && inst != t.life.seen {
 		entries = t.take(inst, now)
 		t.poke(gate.Startup, gate.Readiness, gate.Liveness)
 	}
@@ -258,15 +277,19 @@ func (t *target) declare(now time.Time) {
 	switch of := t.source.Instance(t.cfg.Name).ID; {
 	case t.begin():
 	case of == "":
-		if l.former.ID != "" {
-			l.former.ID, l.former.StartedAt = declaredID(l.former.ID, 1), now
+		if r := l.rare; r != nil && r.former.ID != "" {
+			r.former.ID, r.former.StartedAt = declaredID(r.former.ID, 1), now
 		}
 	default:
-		if of != l.of {
-			l.of, l.declared = of, 0
+		if l.rare == nil {
+			l.rare = new(rare)
 		}
-		l.declared++
-		l.declaredAt = now
+		r := l.rare
+		if of != r.of {
+			r.of, r.declared = of, 0
+		}
+		r.declared++
+		r.declaredAt = now
 	}
 	entries := t.take(t.instance(), now)
 	t.poke(gate.Startup, gate.Readiness, gate.Liveness)
@@ -285,7 +308,8 @@ func (t *target) begin() bool {
 func (t *target) retire(now time.Time) {
 	t.observe(now) // what its source will not tell any more
 	t.mu.Lock()
-	t.retired, t.sourceID = true, t.source.Instance(t.cfg.Name).ID
+	id := t.source.Instance(t.cfg.Name).ID
+	t.retired = &id
 	t.mu.Unlock()
 	for _, w := range t.workers {
 		w.stop()

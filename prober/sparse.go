@@ -43,6 +43,14 @@ func compareCells(a, b cell) int {
 	return cmp.Or(cmp.Compare(a.native, b.native), cmp.Compare(a.classic, b.classic))
 }
 
+// count returns how many there were.
+func (s *sparse) count() (n uint64) {
+	for i := range s.cells {
+		n += s.cells[i].count
+	}
+	return n
+}
+
 func (s *sparse) schema() int32 { return maxSchema - int32(s.coarse) }
 
 // observe adds a duration, as Histogram.Observe does.
@@ -92,6 +100,9 @@ func (s *sparse) halve() {
 
 // histogram returns all of it as a Histogram that shares no state.
 func (s *sparse) histogram() Histogram {
+	if len(s.cells) == 0 {
+		return Histogram{}
+	}
 	h := Histogram{Sum: s.sum, Classic: make([]uint64, len(classicBounds)+1), Schema: s.schema()}
 	h.Native = make([]NativeBucket, 0, s.natives())
 	for _, c := range s.cells {
@@ -111,8 +122,8 @@ func (s *sparse) histogram() Histogram {
 }
 
 // clone returns a copy that shares no state.
-func (s *sparse) clone() *sparse {
+func (s *sparse) clone() sparse {
 	c := *s
 	c.cells = slices.Clone(s.cells)
-	return &c
+	return c
 }

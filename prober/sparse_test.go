@@ -65,32 +65,34 @@ func TestSparseClone(t *testing.T) {
 	}
 }
 
-// What a probe keeps of attempts that take equally long and say the same is 112 bytes
-// of histogram and history after the first, and 1,100 at most for ever: a ring that
-// is full has no room to spare.
+// What a probe keeps of attempts that take equally long and say the same is 64 bytes
+// of histogram and history after the first, and 1,050 at most for ever: a ring that
+// is full has no room to spare. The rest is a worker, and a share of its target.
 func TestRoomOfAProbe(t *testing.T) {
 	var c counts
 	var h history
 	room := func() uintptr {
-		s := c.durations[Successful]
-		return unsafe.Sizeof(*s) + uintptr(cap(s.cells))*unsafe.Sizeof(cell{}) +
-			uintptr(cap(h.successes.records))*unsafe.Sizeof(kept{})
+		return uintptr(cap(c.successful.cells))*unsafe.Sizeof(cell{}) + uintptr(cap(h.successes.records))*unsafe.Sizeof(kept{})
 	}
 	add := func() {
 		c.count(Successful, "", time.Millisecond)
 		h.add(record{duration: time.Millisecond, output: "ok", outcome: Successful})
 	}
-	if add(); room() > 112 {
-		t.Errorf("%d bytes after the first attempt, want 112 at most", room())
+	if add(); room() > 64 {
+		t.Errorf("%d bytes after the first attempt, want 64 at most", room())
 	}
 	for range 1000 {
 		add()
 	}
-	if room() > 1100 || cap(h.successes.records) != historySize {
-		t.Errorf("%d bytes, %d records of room, want 1,100 and %d at most", room(), cap(h.successes.records), historySize)
+	if room() > 1050 || cap(h.successes.records) != historySize {
+		t.Errorf("%d bytes, %d records of room, want 1,050 and %d at most", room(), cap(h.successes.records), historySize)
 	}
-	if h.failures != nil {
+	if h.failures != nil || c.others != nil {
 		t.Error("a probe that never failed has room for failures")
+	}
+	// Both are size classes of the allocator.
+	if w, t0 := unsafe.Sizeof(worker{}), unsafe.Sizeof(target{}); w > 192 || t0 > 480 {
+		t.Errorf("a worker has %d bytes and a target %d, want 192 and 480 at most", w, t0)
 	}
 }
 

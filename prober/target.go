@@ -39,13 +39,12 @@ type target struct {
 
 	mu    sync.Mutex
 	state gate.Target
+	life  life
 	flags flags // as the tally has them
 	held  bool  // as the source was told
-	life  life
-	// retired says that a reload has replaced or removed it: nothing changes any more.
-	// sourceID is then what its source called the instance.
-	retired  bool
-	sourceID string
+	// retired is not nil once a reload has replaced or removed it: nothing changes any
+	// more. It is what its source called the instance then.
+	retired *string
 }
 
 // newTarget returns c as a target whose workers do not run yet. What it keeps of
@@ -66,6 +65,13 @@ func newTarget(m *Manager, c *config.Target, source instance.Source, before *tar
 	}
 	var params [gate.NumKinds]gate.Params
 	var changed [gate.NumKinds]bool
+	probes := 0
+	for _, k := range gate.Kinds() {
+		if c.Probe(k) != nil {
+			probes++
+		}
+	}
+	t.workers = make([]*worker, 0, probes)
 	for _, k := range gate.Kinds() {
 		p := c.Probe(k)
 		if p == nil {
@@ -113,7 +119,7 @@ func newAttempt(m *Manager, c *config.Target, p *config.Probe, source instance.S
 func (t *target) inherit(before *target, params [gate.NumKinds]gate.Params, changed [gate.NumKinds]bool) {
 	before.mu.Lock() // its last turns may be on their way out
 	defer before.mu.Unlock()
-	t.life, t.state = before.life, before.state
+	t.life, t.state = before.life.clone(), before.state
 	last := before.life.seen
 	was, is := before.cfg.Instance, t.cfg.Instance
 	if keyOf(&was) == keyOf(&is) {
@@ -125,7 +131,7 @@ func (t *target) inherit(before *target, params [gate.NumKinds]gate.Params, chan
 	case is.Source == config.SourceStatic && last.Phase == gate.Running:
 		t.source = instance.Static{StartedAt: last.StartedAt} // its delays go on
 		t.life.move(last)
-	case keyOf(&was) != keyOf(&is), t.source.Instance(t.cfg.Name).ID != before.sourceID:
+	case keyOf(&was) != keyOf(&is), t.source.Instance(t.cfg.Name).ID != *before.retired:
 		t.life.move(last)
 		if e, ok := t.source.(ender); ok && hasEnded(last) {
 			e.End(t.cfg.Name)
@@ -143,8 +149,7 @@ func (t *target) inherit(before *target, params [gate.NumKinds]gate.Params, chan
 		if was == nil {
 			continue
 		}
-		w.history = was.history.clone()
-		w.streak, w.reason, w.lastRun = was.streak, was.reason, was.lastRun
+		w.history, w.lastRun = was.history.clone(), was.lastRun
 		if sameSeries {
 			w.counts = was.cloneCounts()
 		}

@@ -48,34 +48,40 @@ func (m *Manager) slotAfter(at time.Time, period time.Duration) time.Time {
 // It never overlaps itself.
 type worker struct {
 	target  *target
-	kind    gate.Kind
 	probe   *config.Probe
 	attempt action.Func
 
 	// turns counts the turn that is scheduled or running; there is never a second one.
 	turns sync.WaitGroup
 
-	// All below is guarded by target.mu.
+	// All below but kind is guarded by target.mu.
 
-	timer   *time.Timer
-	stopped bool // no more turns: told to stop
-	quit    bool // no more turns until a new instance: the gate said Quit
-	turning bool // the turn's goroutine has begun
-	poked   bool // the next turn to begin has been asked for
-	cancel  context.CancelFunc
+	timer  *time.Timer
+	cancel context.CancelFunc
 
-	due     time.Time // the point of the grid that the next, or the running, turn stands for
-	readyAt time.Time // when it could begin at the earliest: due, or the end of the turn before
-	began   time.Time // when the running attempt began; zero without one
+	due     moment // the point of the grid that the next, or the running, turn stands for
+	readyAt moment // when it could begin at the earliest: due, or the end of the turn before
+	began   moment // when the running attempt began; 0 without one
+	lastRun int64  // Unix nanoseconds; 0 before the first
 
 	counts
 	history history
-	streak  uint64        // failed attempts since the last success
-	reason  action.Reason // of the last of them
-	unable  action.Reason // of the last attempt, if it could not be made
-	warned  bool          // the last attempt's outcome was a warning
-	lastRun time.Time
+
+	kind    gate.Kind // not guarded: it never changes
+	stopped bool      // no more turns: told to stop
+	quit    bool      // no more turns until a new instance: the gate said Quit
+	turning bool      // the turn's goroutine has begun
+	poked   bool      // the next turn to begin has been asked for
+	warned  bool      // the last attempt's outcome was a warning
 }
+
+// moment is a time as a worker keeps it, in a third of the room: nanoseconds since the
+// manager began, from 1; 0 is none.
+type moment int64
+
+func (m *Manager) moment(t time.Time) moment { return moment(t.Sub(m.epoch)) + 1 }
+
+func (m *Manager) timeOf(at moment) time.Time { return m.epoch.Add(time.Duration(at - 1)) }
 
 // logger returns a logger that names the probe, made as the target's.
 func (w *worker) logger() *slog.Logger {
@@ -92,16 +98,14 @@ func (w *worker) start(first time.Time) {
 
 // schedule sets the timer for a turn, with target.mu held.
 func (w *worker) schedule(due, now time.Time) {
-	w.due, w.readyAt = due, due
-	if due.Before(now) {
-		w.readyAt = now
-	}
+	wait, m := max(due.Sub(now), 0), w.target.m
+	w.due, w.readyAt = m.moment(due), m.moment(now.Add(wait))
 	w.turns.Add(1)
 	if w.timer == nil {
-		w.timer = time.AfterFunc(w.readyAt.Sub(now), w.turn)
+		w.timer = time.AfterFunc(wait, w.turn)
 		return
 	}
-	w.timer.Reset(w.readyAt.Sub(now))
+	w.timer.Reset(wait)
 }
 
 // poke makes the worker take a turn now or, if it is in one, right after it. The
@@ -112,7 +116,7 @@ func (w *worker) poke() {
 	}
 	w.poked = true
 	if !w.turning && w.timer.Stop() {
-		w.readyAt = time.Now()
+		w.readyAt = w.target.m.moment(time.Now())
 		w.timer.Reset(0)
 	}
 }
@@ -180,9 +184,9 @@ func (w *worker) takeTurn() (again bool) {
 		return false
 	}
 	now := time.Now()
-	m.observeLateness(now.Sub(w.readyAt))
+	m.observeLateness(now.Sub(m.timeOf(w.readyAt)))
 	if w.poked {
-		w.poked, w.due = false, m.slotAfter(now, w.probe.Period)
+		w.poked, w.due = false, m.moment(m.slotAfter(now, w.probe.Period))
 	}
 	inst := t.instance()
 	entries := t.meet(inst)
@@ -196,11 +200,11 @@ func (w *worker) takeTurn() (again bool) {
 		t.state = t.state.Remove(w.kind).Adopt(w.kind, gate.Instance{ID: last.InstanceID}, last.Result)
 		w.quit = true
 	case gate.Attempt:
-		w.began = now
+		w.began = m.moment(now)
 	}
 	t.publish(inst, now)
 	w.poked = false // this is the turn that it would ask for
-	changes, first := t.life.changes, w.attempts[Successful] == 0
+	changes, first := t.life.changes, w.successful.count() == 0
 	t.mu.Unlock()
 	logAll(entries)
 	entries = nil
@@ -219,12 +223,12 @@ func (w *worker) takeTurn() (again bool) {
 	if verdict == gate.Attempt && ctx.Err() == nil {
 		entries = w.fold(made, changes, now, ended)
 	}
-	w.turning, w.cancel, w.began = false, nil, time.Time{}
+	w.turning, w.cancel, w.began = false, nil, 0
 	if now := time.Now(); !w.stopped && !w.quit {
 		due := w.next(now)
 		if again = !due.After(now); again {
 			// A timer would only wake another thread for it.
-			w.due, w.readyAt = due, now
+			w.due, w.readyAt = m.moment(due), m.moment(now)
 			w.turns.Add(1)
 		} else {
 			w.schedule(due, now)
@@ -277,7 +281,7 @@ func (w *worker) next(now time.Time) time.Time {
 	if w.poked {
 		return now
 	}
-	next := w.due.Add(w.probe.Period)
+	next := w.target.m.timeOf(w.due).Add(w.probe.Period)
 	if late := now.Sub(next); late > 0 {
 		next = next.Add(late.Truncate(w.probe.Period))
 	}
@@ -287,14 +291,14 @@ func (w *worker) next(now time.Time) time.Time {
 // overdue reports whether the next turn, or the end of the attempt that is running,
 // is overdue by more than 30 s and three periods. With target.mu held.
 func (w *worker) overdue(now time.Time) bool {
-	limit := max(30*time.Second, 3*w.probe.Period)
+	limit, m := max(30*time.Second, 3*w.probe.Period), w.target.m
 	switch {
-	case !w.began.IsZero(): // even if it has been told to stop
-		return now.Sub(w.began) > maxTries*w.probe.Timeout+limit
+	case w.began != 0: // even if it has been told to stop
+		return now.Sub(m.timeOf(w.began)) > maxTries*w.probe.Timeout+limit
 	case w.stopped || w.quit || w.timer == nil:
 		return false
 	}
-	return now.Sub(w.readyAt) > limit
+	return now.Sub(m.timeOf(w.readyAt)) > limit
 }
 
 func (m *Manager) observeLateness(d time.Duration) {

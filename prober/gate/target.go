@@ -24,19 +24,19 @@ type Target struct {
 
 // Probe is the state of one probe.
 type Probe struct {
-	// Exists is false for a kind that is not configured, or that has been removed.
-	Exists bool
 	// InstanceID is the instance that Result speaks of; empty before the first one.
 	InstanceID string
+	// Last is the last outcome, and Run how many in a row were equal to it. Both
+	// survive a new instance; only a hold zeroes Run (kubelet rule 4.22).
+	Run  int
+	Last Result
 	// Result is what the probe publishes for InstanceID.
 	Result Result
+	// Exists is false for a kind that is not configured, or that has been removed.
+	Exists bool
 	// Held says that it makes no attempts until a new instance, or until its hold
 	// has lasted Instance.MaxHold.
 	Held bool
-	// Last is the last outcome, and Run how many in a row were equal to it. Both
-	// survive a new instance; only a hold zeroes Run (kubelet rule 4.22).
-	Last Result
-	Run  int
 
 	// attemptAt is the time of the turn of the last attempt; a hold counts from it.
 	// maxHold is what the source said then.
