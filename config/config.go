@@ -12,7 +12,8 @@
 // limitations under the License.
 
 // Package config holds the shape of the configuration file, and decodes, defaults
-// and validates it. A Config is immutable once it has been returned.
+// and validates it. A Config is immutable once it has been returned: its targets share
+// what they have in common.
 package config
 
 import (

@@ -28,6 +28,7 @@ const required = "required value"
 // finds them all; what it returns then is never used.
 type decoder struct {
 	findings
+	shared shared
 
 	lookupEnv func(string) (string, bool)
 	commands  map[command]error // which commands were looked up already
@@ -255,7 +256,7 @@ func (d *decoder) str(v value) (string, bool) {
 	if !d.is(v, aString) {
 		return "", false
 	}
-	return v.node.Value, true
+	return d.shared.text(v.node.Value), true
 }
 
 // enum returns one of the allowed strings, empty if it is not set.

@@ -135,6 +135,7 @@ func (d *decoder) listeners(v value, t *Target) {
 		d.choose(i)
 		return
 	}
+	i.Listeners = d.shared.listening(i.Listeners)
 	if len(i.Listeners) == 0 && !d.failed() {
 		d.wrong(v, "source: listener needs a port to watch: no probe uses one, and instance.ports has none")
 	}
@@ -166,12 +167,12 @@ func (d *decoder) choose(i *Instance) {
 		for n, l := range local {
 			ports[n] = strconv.Itoa(l.Port)
 		}
-		i.Why = fmt.Sprintf("host %s is local, watching the listeners of TCP %s", local[0].Host, strings.Join(ports, ", "))
-		i.Listeners = local
+		i.Why = d.shared.text(fmt.Sprintf("host %s is local, watching the listeners of TCP %s", local[0].Host, strings.Join(ports, ", ")))
+		i.Listeners = d.shared.listening(local)
 		return
 	}
 	// Nothing of the listener is left: static has no settings.
-	*i = Instance{Source: SourceStatic, Auto: true, Why: i.Why}
+	*i = Instance{Source: SourceStatic, Auto: true, Why: d.shared.text(i.Why)}
 }
 
 // IsLocalhost reports whether a host name always means this machine (RFC 6761), so

@@ -86,6 +86,7 @@ func Load(name string, data []byte, lookupEnv func(string) (string, bool)) (*Con
 	d := &decoder{
 		findings:  findings{file: name},
 		lookupEnv: lookupEnv,
+		shared:    newShared(),
 		commands:  map[command]error{},
 	}
 	var cfg *Config

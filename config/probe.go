@@ -51,7 +51,7 @@ func (d *decoder) probe(v value, kind gate.Kind, t *Target) *Probe {
 	}
 	p.TerminationGracePeriodSeconds = d.gracePeriod(o.get("terminationGracePeriodSeconds"), kind)
 	d.action(o, p, t)
-	return p
+	return d.shared.probe(p)
 }
 
 func (d *decoder) gracePeriod(v value, kind gate.Kind) *int64 {
@@ -118,7 +118,7 @@ func (d *decoder) exec(v value, t *Target) *Exec {
 			valid = false
 			continue
 		}
-		e.Command[i] = item.node.Value
+		e.Command[i] = d.shared.text(item.node.Value)
 		if strings.ContainsRune(e.Command[i], 0) {
 			d.wrong(item, "must not contain a NUL byte")
 			valid = false
@@ -236,7 +236,7 @@ func (d *decoder) portRef(v value, ports []Port) PortRef {
 	if !v.set() || typeName(v.node) == aNumber || v.node.Style == 0 && isNumber(v.node.Value) {
 		return PortRef{Number: d.portNumber(v)}
 	}
-	name := v.node.Value
+	name := d.shared.text(v.node.Value)
 	if problem := portNameProblem(name); problem != "" {
 		d.wrong(v, "%s, is %s", problem, quote(name))
 		return PortRef{}

@@ -218,8 +218,8 @@ func (d *decoder) labels(v value) []Label {
 		case !utf8.ValidString(s), strings.ContainsRune(s, 0):
 			d.wrong(v, "must be text in UTF-8 without a NUL byte")
 		}
-		labels = append(labels, Label{Name: e.key, Value: s})
+		labels = append(labels, Label{Name: d.shared.text(e.key), Value: s})
 	}
 	slices.SortFunc(labels, func(a, b Label) int { return strings.Compare(a.Name, b.Name) })
-	return labels
+	return d.shared.labelled(labels)
 }

@@ -1,0 +1,73 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package config
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// Probes that say the same are one, with their action, in whatever target they are; what
+// differs in anything, or has headers, is not.
+func TestSharedProbes(t *testing.T) {
+	cfg, _, err := load(t, `targets:
+  - name: a
+    labels: {team: x}
+    readinessProbe: {httpGet: {path: /ok, port: 80}}
+    livenessProbe: {httpGet: {port: 80, path: /ok}, periodSeconds: 10}
+    startupProbe: {httpGet: {path: /ok, port: 80}, periodSeconds: 1}
+  - name: b
+    host: 10.0.0.1
+    labels: {team: x}
+    readinessProbe: {httpGet: {path: /ok, port: 80}}
+    livenessProbe: {httpGet: {path: /other, port: 80}}
+    startupProbe: {httpGet: {path: /ok, port: 80, host: 10.0.0.2}}
+  - name: c
+    labels: {team: y}
+    readinessProbe: {httpGet: {path: /ok, port: 80, httpHeaders: [{name: A, value: x}]}}
+    livenessProbe: {httpGet: {path: /ok, port: 80, httpHeaders: [{name: A, value: y}]}}
+  - name: d
+    readinessProbe: {exec: {command: [a, b c]}}
+    livenessProbe: {exec: {command: [a b, c]}}
+  - name: e
+    readinessProbe: {exec: {command: [a, b c]}}
+    livenessProbe: {exec: {command: [a, b c]}, timeoutSeconds: 2}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b, c, d, e := &cfg.Targets[0], &cfg.Targets[1], &cfg.Targets[2], &cfg.Targets[3], &cfg.Targets[4]
+	if a.ReadinessProbe != a.LivenessProbe || a.ReadinessProbe != b.ReadinessProbe || d.ReadinessProbe != e.ReadinessProbe {
+		t.Error("what is equal is not one")
+	}
+	if a.StartupProbe.HTTPGet != a.ReadinessProbe.HTTPGet || d.ReadinessProbe.Exec != e.LivenessProbe.Exec {
+		t.Error("equal actions of different probes are not one")
+	}
+	for name, got := range map[string]string{
+		"period":  fmt.Sprint(a.StartupProbe.Period, a.ReadinessProbe.Period),
+		"path":    b.LivenessProbe.HTTPGet.Path + b.ReadinessProbe.HTTPGet.Path,
+		"host":    b.StartupProbe.HTTPGet.Host + b.ReadinessProbe.HTTPGet.Host,
+		"header":  c.ReadinessProbe.HTTPGet.Headers[0].Value + c.LivenessProbe.HTTPGet.Headers[0].Value,
+		"command": strings.Join(d.ReadinessProbe.Exec.Command, ",") + " " + strings.Join(d.LivenessProbe.Exec.Command, ","),
+		"label":   a.Labels[0].Value + b.Labels[0].Value + c.Labels[0].Value,
+	} {
+		want := map[string]string{
+			"period": "1s 10s", "path": "/other/ok", "host": "10.0.0.2", "header": "xy", "command": "a,b c a b,c", "label": "xxy",
+		}[name]
+		if got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
