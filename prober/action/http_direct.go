@@ -15,6 +15,7 @@ package action
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,17 +50,20 @@ var errLongHeader = errors.New("header too long")
 func (g *httpGet) direct(ctx context.Context, p *plan, deadline time.Time) (Outcome, error) {
 	x := exchanges.Get().(*exchange) //nolint:forcetypeassert // what the pool holds
 	defer x.done()
-	if err := x.dial(ctx, p, deadline); err != nil {
+	h := g.probe.HTTPGet
+	x.host, x.port = cmp.Or(h.Host, g.target.Host), h.Port.Number
+	if err := x.dial(ctx, deadline); err != nil {
 		return g.unanswered(ctx, deadline, err)
 	}
 	if p.secure {
-		if over, err := g.secure(ctx, x, p, deadline); err != nil {
+		if over, err := g.secure(ctx, x, deadline); err != nil {
 			return g.unanswered(ctx, deadline, err)
 		} else if over {
 			return g.library(ctx, deadline, x.handOver())
 		}
 	}
-	if _, err := io.WriteString(x.conn, p.wire); err != nil {
+	x.request = p.request(x.request[:0], x.host, x.port)
+	if _, err := x.conn.Write(x.request); err != nil {
 		return g.unanswered(ctx, deadline, err)
 	}
 	response, err := x.hear() //nolint:bodyclose // a close would read to the end, which need not come
@@ -104,9 +108,13 @@ func outOfTime(err error, deadline time.Time) bool {
 
 // exchange is one request and its answer, over a connection of its own.
 type exchange struct {
+	host string   // to connect to, and to name in TLS
+	port int      // to connect to
 	raw  net.Conn // the connection
 	conn net.Conn // what is spoken through: raw, or TLS over it
 	stop func()   // ends that ctx cuts in
+
+	request []byte
 
 	heard  []byte // what has come up to the end of the header, and a little beyond
 	header bool   // it is the header that is being read
@@ -123,11 +131,11 @@ var exchanges = sync.Pool{New: func() any {
 }}
 
 // dial connects.
-func (x *exchange) dial(ctx context.Context, p *plan, deadline time.Time) (err error) {
-	if p.ip.IsValid() {
-		x.raw, err = dialIP(ctx, p.ip, deadline)
+func (x *exchange) dial(ctx context.Context, deadline time.Time) (err error) {
+	if to, ok := literal(x.host, x.port); ok {
+		x.raw, err = dialIP(ctx, to, deadline)
 	} else {
-		x.raw, err = dialName(ctx, hostPort(p.host, p.port), deadline)
+		x.raw, err = dialName(ctx, hostPort(x.host, x.port), deadline)
 	}
 	if err != nil {
 		return err

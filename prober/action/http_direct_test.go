@@ -152,11 +152,14 @@ func TestDirectSendsTheSame(t *testing.T) {
 		}
 		get.Port.Number = port
 		p, err := newPlan(&config.Target{Host: "127.0.0.1"}, &get)
-		if err != nil || (p.wire != "") != c.direct {
+		if err != nil || p.direct() != c.direct {
 			t.Errorf("%q %q: plan %+v, error %v, want direct %v", c.path, c.headers, p, err, c.direct)
 		}
-		if p.wire != "" && p.wire != want[0] {
-			t.Errorf("%q %q: the plan is to send %q, want %q", c.path, c.headers, p.wire, want[0])
+		if !p.direct() {
+			continue
+		}
+		if request := string(p.request(nil, "127.0.0.1", port)); request != want[0] {
+			t.Errorf("%q %q: the plan is to send %q, want %q", c.path, c.headers, request, want[0])
 		}
 	}
 }

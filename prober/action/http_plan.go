@@ -17,9 +17,10 @@ import (
 	"bytes"
 	"cmp"
 	"net/http"
-	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
+	"unique"
 
 	"github.com/prober-exporter/prober_exporter/config"
 )
@@ -31,12 +32,13 @@ const maxWire = 4 << 10
 
 // plan is what the attempts of a probe do, worked out once. The zero value leaves all
 // of it to net/http.
+//
+// There may be tens of thousands, which mostly differ in host and port alone: what comes
+// before and after these is kept once for all.
 type plan struct {
-	wire   string         // the request, as net/http writes it; "" leaves it to net/http
-	host   string         // to connect to, and to name in TLS
-	port   int            // to connect to
-	ip     netip.AddrPort // host and port, where that is an IP address
-	secure bool           // by TLS
+	before, after unique.Handle[string] // the request, as net/http writes it
+	named         bool                  // host and port stand between the two
+	secure        bool                  // by TLS
 }
 
 // newPlan returns the plan for a probe, or why there can be no request.
@@ -53,14 +55,38 @@ func newPlan(t *config.Target, h *config.HTTPGet) (*plan, error) {
 	if !ok {
 		return &plan{}, nil
 	}
-	p := &plan{
-		wire:   wire,
-		host:   host,
-		port:   h.Port.Number,
-		secure: request.URL.Scheme == "https",
+	p := &plan{secure: request.URL.Scheme == "https"}
+	before, after := wire, ""
+	if i := strings.Index(wire, "\r\n"+hostField); i >= 0 {
+		i += len("\r\n" + hostField)
+		after, p.named = strings.CutPrefix(wire[i:], hostPort(host, h.Port.Number))
+		if p.named {
+			before = wire[:i]
+		} else {
+			after = ""
+		}
 	}
-	p.ip, _ = literal(p.host, p.port)
+	p.before, p.after = unique.Make(before), unique.Make(after)
 	return p, nil
+}
+
+// hostField is how net/http begins the header that names the host, which is the first.
+const hostField = "Host: "
+
+// direct says whether the request is made here, and not by net/http.
+func (p *plan) direct() bool { return *p != plan{} }
+
+// request appends the request to b.
+func (p *plan) request(b []byte, host string, port int) []byte {
+	b = append(b, p.before.Value()...)
+	switch {
+	case !p.named:
+	case strings.Contains(host, ":"):
+		b = append(b, hostPort(host, port)...)
+	default: // as hostPort, and not by way of a string
+		b = strconv.AppendInt(append(append(b, host...), ':'), int64(port), 10)
+	}
+	return append(b, p.after.Value()...)
 }
 
 // plain says whether there is nothing about a request for which net/http has rules of

@@ -32,14 +32,14 @@ var classic = []tls.CurveID{tls.X25519, tls.CurveP256, tls.CurveP384, tls.CurveP
 //
 // A server that refuses may do so because it wants a hybrid key exchange: the probe
 // asks again, over another connection, and from then on offers all there are.
-func (g *httpGet) secure(ctx context.Context, x *exchange, p *plan, deadline time.Time) (h2 bool, err error) {
-	protocol, err := g.handshake(ctx, x, p, deadline)
+func (g *httpGet) secure(ctx context.Context, x *exchange, deadline time.Time) (h2 bool, err error) {
+	protocol, err := g.handshake(ctx, x, deadline)
 	if err != nil && refused(err) && g.allCurves.CompareAndSwap(false, true) {
 		x.close()
-		if err := x.dial(ctx, p, deadline); err != nil {
+		if err := x.dial(ctx, deadline); err != nil {
 			return false, err
 		}
-		protocol, err = g.handshake(ctx, x, p, deadline)
+		protocol, err = g.handshake(ctx, x, deadline)
 	}
 	return protocol == "h2", err
 }
@@ -50,8 +50,8 @@ func refused(err error) bool {
 	return ok && op.Op == "remote error" && (op.Err.Error() == "tls: handshake failure" || op.Err.Error() == "tls: insufficient security level")
 }
 
-func (g *httpGet) handshake(ctx context.Context, x *exchange, p *plan, deadline time.Time) (protocol string, err error) {
-	config := newTLSConfig(p.host, g.http2)
+func (g *httpGet) handshake(ctx context.Context, x *exchange, deadline time.Time) (protocol string, err error) {
+	config := newTLSConfig(x.host, g.http2)
 	if !g.allCurves.Load() {
 		config.CurvePreferences = classic
 	}

@@ -51,9 +51,9 @@ const (
 type httpGet struct {
 	target    *config.Target
 	probe     *config.Probe
-	http2     bool                 // is offered over TLS
 	plan      atomic.Pointer[plan] // made by the first attempt
 	allCurves atomic.Bool          // see secure
+	http2     bool                 // is offered over TLS
 }
 
 // newHTTPGet returns the action that asks a URL. Where the URL cannot be built, each
@@ -161,7 +161,7 @@ func (g *httpGet) attempt(ctx context.Context) (Outcome, error) {
 		}
 		g.plan.Store(p)
 	}
-	if p.wire == "" {
+	if !p.direct() {
 		return g.library(ctx, deadline, nil)
 	}
 	return g.direct(ctx, p, deadline)
