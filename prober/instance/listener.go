@@ -24,8 +24,12 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/gate"
 )
 
-// urgentRefresh is how often sockets are read while a change is waited for.
-const urgentRefresh = 100 * time.Millisecond
+const (
+	// urgentRefresh is how often sockets are read while a change is waited for.
+	urgentRefresh = 100 * time.Millisecond
+	// nothingToRead is how often they are read for no target.
+	nothingToRead = time.Hour
+)
 
 // Listener infers instances from the listening sockets of the agent's own network
 // namespace, which all containers of a pod share: a process that was restarted has
@@ -46,8 +50,9 @@ type Listener struct {
 
 	mu      sync.Mutex
 	targets map[string]*listening
-	news    []string // targets with a change that has not been told yet
-	down    error    // why sockets cannot be read
+	wait    time.Duration // from one read to the next, as Run has planned it
+	news    []string      // targets with a change that has not been told yet
+	down    error         // why sockets cannot be read
 }
 
 // table is where listening sockets are read.
@@ -69,6 +74,7 @@ func NewListener(log *slog.Logger) *Listener {
 		table:   new(sockets),
 		byPort:  map[uint16][]socket{},
 		targets: map[string]*listening{},
+		wait:    nothingToRead,
 	}
 }
 
@@ -117,12 +123,17 @@ func (s *Listener) Watch(t *config.Target) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer s.hurry()
-	if l := s.targets[t.Name]; l != nil {
+	l := s.targets[t.Name]
+	if l != nil {
 		l.configure(&t.Instance, s.byPort)
-		return
+	} else {
+		l = begin(&t.Instance, s.byPort, now)
+		s.targets[t.Name] = l
 	}
-	s.targets[t.Name] = begin(&t.Instance, s.byPort, now)
+	// Nor do they need as many plans.
+	if len(s.news) > 0 || l.wait() < s.wait {
+		s.hurry()
+	}
 }
 
 // Forget ends that.
@@ -237,14 +248,11 @@ func (s *Listener) due(asked bool) time.Time {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	wait := time.Hour // nothing to watch: until there is
+	s.wait = nothingToRead
 	for _, l := range s.targets {
-		wait = min(wait, l.refresh)
-		if l.urgent() {
-			wait = min(wait, urgentRefresh)
-		}
+		s.wait = min(s.wait, l.wait())
 	}
-	return at.Add(max(wait, lookGap(cost)))
+	return at.Add(max(s.wait, lookGap(cost)))
 }
 
 // tell calls changed for each target that has changed since.

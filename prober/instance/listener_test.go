@@ -159,6 +159,13 @@ func TestListenerRefresh(t *testing.T) {
 		count("nothing to watch", 0)
 		l.Watch(target("app"))
 		count("watched again", 2)
+		eager := target("eager")
+		eager.Instance.Refresh = 200 * time.Millisecond
+		l.Watch(eager)
+		l.Watch(target("another"))
+		count("one of three wants more", 10)
+		l.Forget("eager")
+		count("it is gone", 2)
 		if got := told(); got != "" {
 			t.Errorf("told of %q with no change", got)
 		}

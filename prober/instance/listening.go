@@ -47,10 +47,11 @@ type listening struct {
 // They belong to an instance older than anyone remembers.
 func begin(c *config.Instance, there map[uint16][]socket, now time.Time) *listening {
 	l := &listening{listeners: c.Listeners, maxHold: c.MaxHold, refresh: c.Refresh}
-	l.instance = gate.Instance{ID: timeID(now), Phase: gate.Running, StartedAt: now, MaxHold: gate.Never}
 	if sockets := l.of(there); len(sockets) > 0 {
 		l.sockets, l.seen = sockets, true
 		l.instance = gate.Instance{ID: socketID(sockets), Phase: gate.Running, MaxHold: l.maxHold}
+	} else {
+		l.instance = gate.Instance{ID: timeID(now), Phase: gate.Running, StartedAt: now, MaxHold: gate.Never}
 	}
 	return l
 }
@@ -124,8 +125,14 @@ func (l *listening) beginWithout(now time.Time) {
 	l.instance = gate.Instance{ID: timeID(now), Phase: gate.Running, StartedAt: now, MaxHold: l.maxHold}
 }
 
-// urgent reports whether a change is waited for.
-func (l *listening) urgent() bool { return l.held || l.instance.Phase != gate.Running }
+// wait returns how long after a read there shall be the next: not long if a change is
+// waited for.
+func (l *listening) wait() time.Duration {
+	if l.held || l.instance.Phase != gate.Running {
+		return min(l.refresh, urgentRefresh)
+	}
+	return l.refresh
+}
 
 // of returns the ids of the target's sockets, sorted, among all there are.
 func (l *listening) of(byPort map[uint16][]socket) []uint64 {
