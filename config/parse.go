@@ -63,6 +63,9 @@ func (d *decoder) parse(data []byte) *yaml.Node {
 		d.errorf(1, "", "is empty: a file with nothing to probe says `targets: []`")
 		return nil
 	}
+	if bytes.IndexByte(data, '*') < 0 {
+		return root // there is no alias
+	}
 	a := aliases{sizes: map[*yaml.Node]int{}}
 	if a.size(root); a.problem != "" {
 		d.errorf(a.line, "", "%s", a.problem)
@@ -76,6 +79,10 @@ func (d *decoder) parse(data []byte) *yaml.Node {
 func (d *decoder) isText(data []byte) bool {
 	rest := bytes.TrimPrefix(data, []byte("\uFEFF"))
 	for i := 0; i < len(rest); {
+		if ' ' <= rest[i] && rest[i] <= '~' || rest[i] == '\n' {
+			i++
+			continue
+		}
 		r, size := rune(rest[i]), 1
 		if r >= utf8.RuneSelf {
 			r, size = utf8.DecodeRune(rest[i:])
