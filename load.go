@@ -21,6 +21,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -87,6 +88,20 @@ func (l *loader) read(last *string) (c candidate) {
 		c.cfg, c.notices, c.err = config.Load(l.file, data, os.LookupEnv)
 	}
 	return c
+}
+
+// collectNoGarbage keeps the garbage collector from running until undo is called. It is
+// for the first load: what a file becomes on the way lives almost to the end, so that the
+// collector would find little, and with ten thousand targets look seven times. A memory
+// limit is kept all the same.
+func collectNoGarbage() (undo func()) {
+	const off = -1
+	percent := debug.SetGCPercent(off)
+	return sync.OnceFunc(func() {
+		if percent != off { // else somebody else's it is to undo
+			debug.SetGCPercent(percent)
+		}
+	})
 }
 
 func (l *loader) apply(c candidate) error {

@@ -52,6 +52,8 @@ func serve(ctx context.Context, o *options, log *slog.Logger) error {
 	limitMemory(log, memlimit.FromCgroup)
 	p := &process{o: o, log: log, manager: prober.New(prober.Options{Logger: log, MaxInFlight: o.maxInFlight})}
 	l := &loader{file: o.configFile, log: log, manager: p.manager, maxInFlight: o.maxInFlight}
+	collectAgain := collectNoGarbage()
+	defer collectAgain()
 	first := l.read(nil)
 	if first.err != nil && !o.failOpen {
 		l.refuse(first.err)
@@ -71,6 +73,7 @@ func serve(ctx context.Context, o *options, log *slog.Logger) error {
 	}
 	// This begins to probe: it comes after all that can go wrong.
 	_ = l.apply(first) // it has been logged
+	collectAgain()
 	if o.autoReload || o.failOpen {
 		p.workers.Go(func() { l.watch(background, o.autoReloadInterval, o.autoReload) })
 	}
