@@ -18,20 +18,12 @@ LDFLAGS  := -s -w -funcalign=16 \
 # Without -buildvcs: the revision is above, and a clone without tags gives the same bytes.
 BUILDFLAGS := -trimpath -buildvcs=false
 
-# What no probe runs: flags, YAML, the registry, a handshake's certificates. It is compiled
-# without inlining, which is 0.69 MB less. .promu.yml says the same.
-COLD := crypto/dsa crypto/ecdsa crypto/elliptic crypto/rsa crypto/x509/... database/sql/... encoding/asn1 encoding/json \
-	expvar go/... html/... internal/profile log/slog/... math/big mime/... net/http/pprof regexp/... runtime/pprof \
-	text/... vendor/golang.org/x/net/dns/... vendor/golang.org/x/net/idna vendor/golang.org/x/text/... \
-	github.com/KimMachineGun/... github.com/alecthomas/... github.com/beorn7/... github.com/coreos/... github.com/go-kit/... \
-	github.com/go-logfmt/... github.com/golang-jwt/... github.com/google/uuid github.com/jpillora/... \
-	github.com/mdlayher/... github.com/mwitkow/... github.com/pbnjay/... \
-	github.com/prober-exporter/prober_exporter/config/frompod github.com/prometheus/client_golang/... \
-	github.com/prometheus/common/... github.com/prometheus/exporter-toolkit/... github.com/prometheus/procfs/... \
-	github.com/xhit/... go.yaml.in/... golang.org/x/crypto/... golang.org/x/net/trace golang.org/x/oauth2/... \
-	golang.org/x/text/... google.golang.org/protobuf/encoding/prototext google.golang.org/protobuf/internal/... \
-	google.golang.org/protobuf/proto google.golang.org/protobuf/reflect/... google.golang.org/protobuf/types/...
-BUILDFLAGS += $(COLD:%=-gcflags=%=-l)
+# What probes run is compiled with inlining, all else without: a third of a Go binary are
+# tables about functions, and inlining makes them longer. .promu.yml says the same.
+HOT := github.com/prober-exporter/... golang.org/x/sys/... runtime internal/... sync/... syscall net bytes strings strconv \
+	time context errors bufio io unicode/utf8 slices math/bits sort compress/flate hash/crc32 encoding/binary \
+	crypto/tls crypto/x509 crypto/internal/... vendor/golang.org/x/crypto/...
+BUILDFLAGS += -gcflags=all=-l $(HOT:%=-gcflags=%=)
 
 # What releases are built for: every pair must compile; tests run on linux/amd64.
 PLATFORMS ?= linux/amd64 linux/arm64 linux/arm linux/386 linux/ppc64le linux/s390x linux/riscv64 \
@@ -77,8 +69,10 @@ fuzz: ## Each fuzz target for FUZZTIME.
 		done; \
 	done
 
-bench: build ## What the agent costs, beside the usual way and the floor. Linux. BENCHFLAGS=-quick for a look.
-	$(GO) run ./bench $(BENCHFLAGS)
+bench: build ## What the agent costs, compiled as in a release, beside the usual way and the floor. Linux. BENCHFLAGS=-quick for a look.
+	CGO_ENABLED=0 $(GO) build -o bin/bench ./bench
+	CGO_ENABLED=0 $(GO) build $(BUILDFLAGS) -ldflags '$(LDFLAGS)' -o bin/bench-ours ./bench
+	bin/bench -ours bin/bench-ours $(BENCHFLAGS)
 
 bench-parts: ## Gate, actions, collector, each by itself.
 	$(GO) test -run '^$$' -bench . -benchmem ./...

@@ -54,6 +54,7 @@ type bench struct {
 	rounds  int
 	seconds float64
 	binary  string // the shipped one
+	ours    string // this program compiled as a release
 	profile string // where to write the profiles of ours
 	source  string
 	at      endpoints
@@ -70,6 +71,7 @@ func run(args []string) error {
 		quick   = flags.Bool("quick", false, "two short rounds: for a look")
 		svg     = flags.String("svg", "", "measure how cost grows with the targets, and write the plots into this directory")
 		binary  = flags.String("binary", "./prober_exporter", "the shipped binary, as make build leaves it")
+		ours    = flags.String("ours", "", "this program compiled as a release, which measures our side; empty: this program itself")
 		profile = flags.String("profile", "", "write profiles of ours into this directory")
 		source  = flags.String("source", "", "instance source of the targets; empty: what the agent chooses")
 		list    = flags.Bool("list", false, "list the rows and exit")
@@ -101,7 +103,7 @@ func run(args []string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	b := &bench{ctx: ctx, rounds: *rounds, seconds: *seconds, binary: *binary, profile: *profile, source: *source, out: os.Stdout}
+	b := &bench{ctx: ctx, rounds: *rounds, seconds: *seconds, binary: *binary, ours: *ours, profile: *profile, source: *source, out: os.Stdout}
 	if *list {
 		for _, r := range allRows() {
 			_, _ = fmt.Fprintf(b.out, "%-14s %s\n", r.name, r.title)
@@ -175,8 +177,14 @@ func (b *bench) measured(s spec) (figures, error) {
 	if b.profile != "" && s.Side == sideOurs {
 		s.Profile = fmt.Sprintf("%s/%s-%s-%d-%v.pprof", b.profile, s.Measure, s.Action, s.Probes, s.Period)
 	}
+	if b.ours != "" && s.Side == sideOurs {
+		self = b.ours
+	}
 	c := exec.CommandContext(b.ctx, self, "-role", "measure")
 	c.Stderr = os.Stderr
+	if s.Side == sideOurs {
+		c.Env = append(os.Environ(), "GOGC=50") // the agent's own default
+	}
 	in, err := c.StdinPipe()
 	if err != nil {
 		return figures{}, err
