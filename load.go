@@ -31,6 +31,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/collector"
 	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/prober"
+	"github.com/prober-exporter/prober_exporter/web"
 )
 
 // errNoConfig is what /config answers while there is none.
@@ -43,6 +44,7 @@ type loader struct {
 	manager *prober.Manager
 	result  collector.Reload
 	running atomic.Pointer[config.Config]
+	ended   atomic.Pointer[web.Load] // how the last load did; nil: there was none
 
 	maxInFlight int // as the flag has it; 0: from the limit of open files
 
@@ -116,7 +118,7 @@ func (l *loader) apply(c candidate) error {
 		return err // which says nothing of the file
 	}
 	l.seen = c.seen
-	l.result.SetResult(err == nil, time.Now())
+	l.tell(err, time.Now())
 	if err != nil {
 		l.refuse(err)
 		return err
@@ -125,6 +127,39 @@ func (l *loader) apply(c candidate) error {
 	l.log.Info("configuration loaded", "file", l.file, "targets", len(c.cfg.Targets))
 	l.warnOfFiles(c.cfg)
 	return nil
+}
+
+// tell says how a load ended, to those who ask and to the metrics. With mu held.
+func (l *loader) tell(err error, at time.Time) {
+	l.result.SetResult(err == nil, at)
+	told := l.lastLoad()
+	told.At, told.Err = at, err
+	if err == nil {
+		told.Applied = at
+	}
+	l.ended.Store(&told)
+}
+
+// lastLoad returns how the last load ended.
+func (l *loader) lastLoad() web.Load {
+	if told := l.ended.Load(); told != nil {
+		return *told
+	}
+	return web.Load{File: l.file}
+}
+
+// targetYAML returns a target of the running configuration without its secrets.
+func (l *loader) targetYAML(name string) ([]byte, error) {
+	cfg := l.running.Load()
+	if cfg == nil {
+		return nil, errNoConfig
+	}
+	for i := range cfg.Targets {
+		if cfg.Targets[i].Name == name {
+			return cfg.Targets[i].YAML()
+		}
+	}
+	return nil, fmt.Errorf("the running configuration has no target %q", name)
 }
 
 // yaml returns the running configuration without its secrets.

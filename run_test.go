@@ -65,6 +65,8 @@ func TestReload(t *testing.T) {
 			return nil
 		})
 		a.logs("level=warn", "configuration not loaded", "prober.yml:6", "targets[1].name")
+		a.is(a.web+"/", 200, "prober.yml:6: targets[1].name: ")
+		a.is(a.web+"/targets/"+how, 200, "the configuration of ")
 		a.is(a.health+"/ready/"+how, 200, "ok")
 	}
 	status, body := do(t, http.MethodPost, a.web+"/-/reload")
@@ -74,6 +76,9 @@ func TestReload(t *testing.T) {
 	rewrite(t, file, "targets:"+app.target("one"))
 	if status, body := do(t, http.MethodPost, a.web+"/-/reload"); status != 200 {
 		t.Errorf("a good reload answers %d %q", status, body)
+	}
+	if _, body := get(t, a.web+"/"); strings.Contains(body, "was refused") {
+		t.Errorf("the page tells of a reload that is over:\n%s", body)
 	}
 	a.is(a.health+"/live/request", 200, "[?]request removed: not probed")
 	a.is(a.health+"/ready/request", 404, "")
@@ -142,6 +147,7 @@ func TestFailOpen(t *testing.T) {
 			}
 			a.is(a.health+"/-/healthy", 200, "")
 			a.is(a.web+"/config", 503, "")
+			a.is(a.web+"/", 200, "No configuration is loaded ("+file+"): nothing is probed.")
 			a.logs("level=error", "configuration not loaded")
 			if got := metric(t, a, "prober_exporter_config_last_reload_successful"); got != "0" {
 				t.Errorf("last reload successful: %q, want 0", got)
@@ -312,12 +318,13 @@ func TestSecrets(t *testing.T) {
 	if h, ok := app.headers.Load("/h"); !ok || h.(http.Header).Get("Authorization") != "Bearer hunter2secret" {
 		t.Errorf("the app was not sent the header: %v", h)
 	}
-	for _, path := range []string{"/metrics", "/config", "/api/v1/targets", "/api/v1/targets/app", "/live?verbose", "/"} {
+	for _, path := range []string{"/metrics", "/config", "/api/v1/targets", "/api/v1/targets/app", "/live?verbose", "/", "/targets/app"} {
 		if _, body := get(t, a.web+path); strings.Contains(body, "hunter2") {
 			t.Errorf("%s shows a secret: %s", path, body)
 		}
 	}
 	a.is(a.web+"/config", 200, "<redacted>")
+	a.is(a.web+"/targets/app", 200, "value: &#34;&lt;redacted&gt;&#34;\n")
 	if log := a.log.String(); strings.Contains(log, "hunter2") || !regexp.MustCompile(`"msg":"result changed"`).MatchString(log) {
 		t.Errorf("the log shows a secret, or nothing:\n%s", log)
 	}

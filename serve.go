@@ -224,6 +224,8 @@ func newHandlers(o *options, l *loader) (handlers, error) {
 		Metrics:         metrics,
 		TelemetryPath:   o.telemetryPath,
 		Config:          l.yaml,
+		TargetConfig:    l.targetYAML,
+		LastLoad:        l.lastLoad,
 		Reload:          func(context.Context) error { return l.load() },
 		ExternalURL:     o.externalURL,
 		RoutePrefix:     o.routePrefix,

@@ -144,6 +144,11 @@ func TestYAMLHasNoSecrets(t *testing.T) {
 	if err != nil || strings.Contains(string(out), "s3cret") || strings.Count(string(out), redacted) != 5 {
 		t.Errorf("error %v\n%s", err, out)
 	}
+	// A target by itself is the same, less the list around it.
+	alone, err := cfg.Targets[0].YAML()
+	if want := strings.ReplaceAll("\n"+string(out), "\n    ", "\n"); err != nil || want != "\ntargets:\n  - "+string(alone) {
+		t.Errorf("error %v\n%s\nin the list:\n%s", err, alone, out)
+	}
 }
 
 // What cannot be written is an error, not a panic: no file can say such a thing.

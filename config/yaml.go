@@ -36,10 +36,17 @@ func (c *Config) YAML() ([]byte, error) {
 	}
 	root := mapping()
 	add(root, "targets", targets)
+	return encode(root)
+}
+
+// YAML returns the target after defaults, as Config.YAML has it.
+func (t *Target) YAML() ([]byte, error) { return encode(t.node()) }
+
+func encode(n *yaml.Node) ([]byte, error) {
 	var b bytes.Buffer
 	enc := yaml.NewEncoder(&b)
 	enc.SetIndent(2)
-	if err := enc.Encode(root); err != nil {
+	if err := enc.Encode(n); err != nil {
 		return nil, err
 	}
 	if err := enc.Close(); err != nil {

@@ -21,15 +21,14 @@ import (
 	"net/http/pprof"
 	"time"
 
-	"github.com/prometheus/common/version"
-	toolkit "github.com/prometheus/exporter-toolkit/web"
-
 	"github.com/prober-exporter/prober_exporter/prober"
 )
 
 // addAPI adds all but the health endpoints.
 func (s *Server) addAPI(mux *http.ServeMux, prefix string) {
-	mux.Handle("GET "+prefix+"/{$}", s.page)
+	mux.HandleFunc("GET "+prefix+"/{$}", s.statusPage)
+	mux.HandleFunc("GET "+prefix+"/targets/{target}", s.targetPage)
+	mux.HandleFunc("GET "+prefix+"/static/{file}", serveAsset)
 	mux.Handle("GET "+prefix+s.opts.TelemetryPath, s.opts.Metrics)
 	mux.HandleFunc("GET "+prefix+"/config", s.config)
 	mux.HandleFunc("GET "+prefix+"/api/v1/targets", s.targets)
@@ -57,43 +56,6 @@ func addPprof(mux *http.ServeMux, prefix, path string, h http.HandlerFunc) {
 			writeWithin(w, 0)
 			h(w, r)
 		})))
-}
-
-// landingPage returns the page at the root. Its links are relative: it does not
-// have to know what a proxy puts before them.
-func (s *Server) landingPage() (http.Handler, error) {
-	profiling := "false"
-	if s.opts.EnablePprof {
-		profiling = "true"
-	}
-	const relative = "./"
-	page, err := toolkit.NewLandingPage(toolkit.LandingConfig{
-		RoutePrefix: relative,
-		Name:        "prober_exporter",
-		Description: "Kubernetes probes, outside of the kubelet",
-		Version:     version.Info(),
-		Profiling:   profiling,
-		Links: []toolkit.LandingLinks{
-			{Address: s.opts.TelemetryPath, Text: "Metrics"},
-			{Address: "/api/v1/targets", Text: "Targets", Description: "everything known of them, as JSON"},
-			{Address: "/config", Text: "Configuration", Description: "the running one, without its secrets"},
-			{Address: "/started?verbose", Text: "Started"},
-			{Address: "/ready?verbose", Text: "Ready"},
-			{Address: "/live?verbose", Text: "Live"},
-			{Address: "/-/healthy?verbose", Text: "Agent healthy"},
-			{Address: "/-/ready?verbose", Text: "Agent ready"},
-		},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("render the landing page: %w", err)
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// The page serves only the path that its links begin with.
-		at := *r
-		u := *r.URL
-		at.URL, u.Path = &u, relative
-		page.ServeHTTP(w, &at)
-	}), nil
 }
 
 func (s *Server) config(w http.ResponseWriter, _ *http.Request) {

@@ -102,6 +102,8 @@ func options(p Prober) Options {
 		Metrics:       http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "metrics\n") }),
 		TelemetryPath: "/metrics",
 		Config:        func() ([]byte, error) { return []byte("targets: []\n"), nil },
+		TargetConfig:  func(name string) ([]byte, error) { return []byte("name: " + name + "\n"), nil },
+		LastLoad:      func() Load { return Load{File: "prober.yml"} },
 		Reload:        func(context.Context) error { return nil },
 	}
 }

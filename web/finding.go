@@ -14,6 +14,8 @@
 package web
 
 import (
+	"fmt"
+
 	"github.com/prober-exporter/prober_exporter/prober"
 	"github.com/prober-exporter/prober_exporter/prober/gate"
 )
@@ -25,6 +27,18 @@ type finding struct {
 	Reason    string `json:"reason,omitempty"`
 	Failures  *int   `json:"failures,omitempty"`
 	Threshold int    `json:"threshold,omitempty"`
+}
+
+// String returns the finding as the text of a health endpoint has it.
+func (f finding) String() string {
+	s := f.Reason
+	if f.Kind != "" {
+		s = f.Kind + ": " + s
+	}
+	if f.Failures != nil {
+		s += fmt.Sprintf(" (%d/%d)", *f.Failures, f.Threshold)
+	}
+	return s
 }
 
 // What is said where there is no reason of a failed attempt.

@@ -148,15 +148,7 @@ func (t *targetReport) appendText(b *strings.Builder) {
 		b.WriteString("[+]" + t.Name + " ok\n")
 		return
 	}
-	b.WriteString("[-]" + t.Name + " failed: ")
-	if t.Kind != "" {
-		b.WriteString(t.Kind + ": ")
-	}
-	b.WriteString(t.Reason)
-	if t.Failures != nil {
-		fmt.Fprintf(b, " (%d/%d)", *t.Failures, t.Threshold)
-	}
-	b.WriteByte('\n')
+	b.WriteString("[-]" + t.Name + " failed: " + t.String() + "\n")
 }
 
 // acceptsJSON reports whether the request names JSON among what it accepts. A

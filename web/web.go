@@ -66,6 +66,10 @@ type Options struct {
 	// Config returns the running configuration as YAML, without its secrets. It is
 	// asked only while a configuration is loaded.
 	Config func() ([]byte, error)
+	// TargetConfig returns one target of it in the same way.
+	TargetConfig func(name string) ([]byte, error)
+	// LastLoad says how the last load of a configuration ended.
+	LastLoad func() Load
 	// Reload loads the configuration again; its error is shown to whoever asked.
 	Reload func(context.Context) error
 
@@ -76,6 +80,16 @@ type Options struct {
 	RoutePrefix string
 
 	EnableLifecycle, EnablePprof bool
+}
+
+// Load is how the last load of a configuration ended.
+type Load struct {
+	File string
+	// At is when it ended, zero if there was none. Err is why it was refused.
+	At  time.Time
+	Err error
+	// Applied is when the configuration that runs was loaded; zero: none runs.
+	Applied time.Time
 }
 
 // writeTimeout is how long a response may take: a client that does not read does
@@ -92,7 +106,6 @@ var cleanPath = regexp.MustCompile(`^(/[-._~a-zA-Z0-9]+)+$`)
 type Server struct {
 	opts   Options
 	prefix string // empty, or a path without a slash at its end
-	page   http.Handler
 	csrf   *http.CrossOriginProtection
 
 	mu     sync.Mutex
@@ -120,12 +133,10 @@ func New(opts Options) (*Server, error) {
 			return nil, fmt.Errorf("route prefix %q: %w", s.prefix, err)
 		}
 	}
-	if err := free(opts.TelemetryPath, "api", "config", "debug"); err != nil {
+	if err := free(opts.TelemetryPath, "api", "config", "debug", "static", "targets"); err != nil {
 		return nil, fmt.Errorf("telemetry path %q: %w", opts.TelemetryPath, err)
 	}
-	var err error
-	s.page, err = s.landingPage()
-	return s, err
+	return s, nil
 }
 
 // trust lets pages at the external URL use the lifecycle API: a proxy may put its

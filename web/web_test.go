@@ -48,7 +48,7 @@ func TestPrefix(t *testing.T) {
 				expect(t, get(h, path), 200, "ok\n")
 				expect(t, get(h, test.prefix+path), 200, "ok\n")
 			}
-			for _, path := range []string{"/", "/metrics", "/config", "/api/v1/targets", "/api/v1/targets/app", "/debug/pprof/", "/debug/pprof/cmdline"} {
+			for _, path := range []string{"/", "/metrics", "/config", "/api/v1/targets", "/api/v1/targets/app", "/targets/app", "/static/page.css", "/debug/pprof/", "/debug/pprof/cmdline"} {
 				if w := get(h, test.prefix+path); w.Code != http.StatusOK {
 					t.Errorf("%s: %d: %s", test.prefix+path, w.Code, w.Body)
 				}
@@ -93,6 +93,7 @@ func TestNewErrors(t *testing.T) {
 		{"telemetry without a slash", func(o *Options) { o.TelemetryPath = "metrics" }, `telemetry path "metrics": must be a path of letters, digits and -._~ that begins with /`},
 		{"telemetry at the root", func(o *Options) { o.TelemetryPath = "/" }, `telemetry path "/": must be a path of letters, digits and -._~ that begins with /`},
 		{"telemetry on the API", func(o *Options) { o.TelemetryPath = "/api/v1/targets" }, `telemetry path "/api/v1/targets": /api is taken`},
+		{"telemetry on the pages", func(o *Options) { o.TelemetryPath = "/targets/x" }, `telemetry path "/targets/x": /targets is taken`},
 		{"telemetry on a check", func(o *Options) { o.TelemetryPath = "/ready" }, `telemetry path "/ready": /ready is taken`},
 		{"external URL without a scheme", func(o *Options) { o.ExternalURL = &url.URL{Host: "x"} }, `external URL "//x": `},
 	} {
@@ -100,33 +101,6 @@ func TestNewErrors(t *testing.T) {
 		test.change(&opts)
 		if _, err := New(opts); err == nil || !strings.HasPrefix(err.Error(), test.wantError) {
 			t.Errorf("%s: got %v, want %s", test.name, err, test.wantError)
-		}
-	}
-}
-
-// The landing page links to what there is, relative to itself, and to profiles only
-// if there are any.
-func TestLandingPage(t *testing.T) {
-	opts := options(mixed())
-	opts.TelemetryPath = "/m"
-	for _, pprof := range []bool{false, true} {
-		opts.EnablePprof = pprof
-		h := newServer(t, opts).Handler()
-		w := get(h, "/")
-		body := w.Body.String()
-		for _, path := range []string{"m", "api/v1/targets", "config", "started?verbose", "ready?verbose", "live?verbose", "-/healthy?verbose", "-/ready?verbose"} {
-			if !strings.Contains(body, `href="./`+path+`"`) {
-				t.Errorf("no link to %s in:\n%s", path, body)
-			}
-			if got := get(h, "/"+path).Code; got == http.StatusNotFound {
-				t.Errorf("the link to %s is dead", path)
-			}
-		}
-		if got := strings.Contains(body, `href="./debug/pprof/heap"`); got != pprof {
-			t.Errorf("pprof %t: links to profiles: %t", pprof, got)
-		}
-		if got := get(h, "/debug/pprof/heap").Code == http.StatusOK; got != pprof {
-			t.Errorf("pprof %t: profiles: %t", pprof, got)
 		}
 	}
 }

@@ -1,0 +1,79 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package web
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"io/fs"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// files are the templates, and what the pages ask for.
+//
+//go:embed static
+var files embed.FS
+
+// assets are the files that a browser may ask for, and their types.
+var assets = map[string]string{
+	"page.css": "text/css; charset=utf-8",
+	"page.js":  "text/javascript; charset=utf-8",
+	"icon.svg": "image/svg+xml",
+}
+
+// build returns a digest of all files: a page of one build never uses a kept file of
+// another.
+var build = sync.OnceValue(func() string {
+	sum := sha256.New()
+	err := fs.WalkDir(files, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		body, err := files.ReadFile(path)
+		sum.Write(body)
+		return err
+	})
+	if err != nil {
+		panic(err) // they are in the binary
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:8])
+})
+
+// serveAsset serves a file of the pages. Under the name of this build it may be kept
+// for ever.
+func serveAsset(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("file")
+	mediaType, ok := assets[name]
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	body, err := files.ReadFile("static/" + name)
+	if err != nil {
+		panic(err) // it is in the binary
+	}
+	h := w.Header()
+	h.Set("Content-Type", mediaType)
+	h.Set("Content-Security-Policy", pagePolicy) // an image may be a page of its own
+	h.Set("ETag", `"`+build()+`"`)
+	h.Set("Cache-Control", "no-cache")
+	if r.URL.Query().Get("v") == build() {
+		h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	}
+	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(body))
+}

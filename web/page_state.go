@@ -1,0 +1,156 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package web
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/prober-exporter/prober_exporter/prober"
+	"github.com/prober-exporter/prober_exporter/prober/gate"
+)
+
+// state is how a target is, in one word. A target is in one state; the worst comes
+// first.
+type state uint8
+
+const (
+	stateHeld     state = iota // waits for a restart after failures
+	stateDead                  // not live
+	stateUnready               // started, and not ready
+	stateDown                  // no instance runs
+	stateStarting              // not started yet
+	stateUnsteady              // ready, while a probe fails below its threshold
+	stateReady
+	numStates
+)
+
+// look is how something is shown. A mark and a word say all that the class colours.
+type look struct{ Class, Mark, Word string }
+
+var looks = [numStates]look{
+	stateHeld:     {"bad", "✗", "held"},
+	stateDead:     {"bad", "✗", "not live"},
+	stateUnready:  {"bad", "✗", "not ready"},
+	stateDown:     {"off", "○", "not running"},
+	stateStarting: {"wait", "…", "starting"},
+	stateUnsteady: {"warn", "!", "ready, unsteady"},
+	stateReady:    {"ok", "✓", "ready"},
+}
+
+func stateOf(t *prober.TargetStatus) state {
+	switch {
+	case !t.Running:
+		return stateDown
+	case slices.ContainsFunc(t.Probes, heldByFailure):
+		return stateHeld
+	case !t.Live:
+		return stateDead
+	case !t.Started:
+		return stateStarting
+	case !t.Ready:
+		return stateUnready
+	case slices.ContainsFunc(t.Probes, func(p prober.ProbeStatus) bool { return p.ConsecutiveFailures > 0 }):
+		return stateUnsteady
+	default:
+		return stateReady
+	}
+}
+
+// heldByFailure tells the hold that waits for a restart from that of a startup probe
+// which has succeeded.
+func heldByFailure(p prober.ProbeStatus) bool { return p.Held && p.Result == gate.Failure }
+
+// why says why a target is not as it should be, as the health endpoints do; nothing
+// of one that is ready.
+func (st state) why(t *prober.TargetStatus) string {
+	switch st {
+	case stateHeld:
+		return whyNotLive(t).String() + ", waits for a restart"
+	case stateDead:
+		return whyNotLive(t).String()
+	case stateUnready:
+		return whyNotReady(t).String()
+	case stateStarting:
+		return whyNotStarted(t).String()
+	default:
+		return ""
+	}
+}
+
+// group is the states that a filter lets through.
+type group struct {
+	name, word string
+	states     []state // nil: all
+}
+
+var groups = []group{
+	{"", "All", nil},
+	{"failing", "Failing", []state{stateHeld, stateDead, stateUnready, stateUnsteady}},
+	{"held", "Held", []state{stateHeld}},
+	{"starting", "Starting", []state{stateStarting}},
+	{"down", "Not running", []state{stateDown}},
+	{"ready", "Ready", []state{stateUnsteady, stateReady}},
+}
+
+func (g *group) has(st state) bool { return g.states == nil || slices.Contains(g.states, st) }
+
+// groupOf returns the group that a query names, all if there is none of that name.
+func groupOf(name string) *group {
+	i := slices.IndexFunc(groups, func(g group) bool { return g.name == name })
+	return &groups[max(i, 0)]
+}
+
+// terms are what a search asks of a target, all of them: name=value is a label, any
+// other word is part of the name or of a label. Quotes hold a term together.
+type terms []string
+
+func parseTerms(q string) terms {
+	quoted := false
+	return strings.FieldsFunc(strings.ToLower(q), func(r rune) bool {
+		if r == '"' {
+			quoted = !quoted
+		}
+		return r == ' ' && !quoted
+	})
+}
+
+// labelTerm returns the term that finds a label.
+func labelTerm(name, value string) string {
+	if strings.Contains(value, " ") {
+		value = `"` + value + `"`
+	}
+	return name + "=" + value
+}
+
+func (ts terms) match(t *prober.TargetStatus) bool {
+	return !slices.ContainsFunc(ts, func(term string) bool { return !matchTerm(term, t) })
+}
+
+func matchTerm(term string, t *prober.TargetStatus) bool {
+	name, value, isLabel := strings.Cut(strings.ReplaceAll(term, `"`, ""), "=")
+	if !isLabel && strings.Contains(strings.ToLower(t.Name), name) {
+		return true
+	}
+	for _, l := range t.Labels {
+		n, v := strings.ToLower(l.Name), strings.ToLower(l.Value)
+		switch {
+		case isLabel && n == name && v == value:
+			return true
+		case !isLabel && (strings.Contains(n, name) || strings.Contains(v, name)):
+			return true
+		}
+	}
+	return false
+}

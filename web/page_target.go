@@ -1,0 +1,132 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package web
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/prober"
+)
+
+// onePage makes the page of a target, false if there is no target of that name.
+func (s *Server) onePage(name string, now time.Time) (*targetPage, bool) {
+	const root = "../"
+	shown := display(name)
+	p := &targetPage{head: s.head(shown+" – prober_exporter", root, now)}
+	t, ok := s.opts.Prober.Target(name, prober.Full)
+	if !ok {
+		p.Missing = "There is no target " + shown + "."
+		if s.opts.Prober.Removed(name) {
+			p.Missing = "A reload has removed the target " + shown + ": it is not probed, and counts as live."
+		}
+		return p, false
+	}
+	v := viewer{now: now, root: root, output: math.MaxInt}
+	p.targetView = v.target(&t)
+	p.Title = p.Word + ": " + p.Title
+	for _, c := range checks {
+		p.Health = append(p.Health, labelView{"/" + c.name + "/" + t.Name, root + c.name + "/" + t.Name + "?verbose"})
+	}
+	for i := range t.Probes {
+		p.Probes = append(p.Probes, v.detail(p.targetView.Probes[i], &t.Probes[i]))
+	}
+	body, err := s.opts.TargetConfig(name)
+	if err != nil { // a reload is under way
+		body = []byte(err.Error())
+	}
+	p.Config = visible(string(body))
+	return p, true
+}
+
+func (v *viewer) detail(view probeView, p *prober.ProbeStatus) probeDetail {
+	d := probeDetail{
+		probeView: view,
+		Settings: []pair{
+			{"initial delay", seconds(p.InitialDelay)},
+			{"timeout", seconds(p.Timeout)},
+			{"period", seconds(p.Period)},
+			{"success threshold", fmt.Sprint(p.SuccessThreshold)},
+			{"failure threshold", fmt.Sprint(p.FailureThreshold)},
+		},
+		Counts: []pair{
+			{"result", p.Result.String()},
+			{"successful", count(int(p.Successful))},
+			{"failed", count(int(p.Failed))},
+			{"unknown", count(int(p.Unknown))},
+			{"changes of the result", count(int(p.Transitions))},
+		},
+		Plot:    newPlot(p.Attempts, p.Timeout),
+		History: v.history(p),
+	}
+	if p.Run > 0 {
+		d.Counts = append(d.Counts, pair{"run", fmt.Sprintf("%d × %v", p.Run, p.Last)})
+	}
+	if len(p.Failures) > 0 {
+		d.Counts = append(d.Counts, pair{"reasons", reasonsOf(p)})
+	}
+	if !p.LastRun.IsZero() {
+		d.Counts = append(d.Counts, pair{"last attempt ended", clock(p.LastRun, v.now) + ", " + ago(p.LastRun, v.now)})
+	}
+	return d
+}
+
+// plot is a bar for each attempt, as high as it took long.
+type plot struct {
+	Label        string // what the bars say, in words
+	Width        int
+	Bars         []bar
+	TimeoutAt    int // where the timeout lies
+	ShowsTimeout bool
+}
+
+type bar struct {
+	Class           string
+	X, Y, W, Height int
+}
+
+const (
+	plotHeight = 48
+	barWidth   = 12
+	barGap     = 3
+)
+
+func newPlot(attempts []prober.Attempt, timeout time.Duration) plot {
+	p := plot{Width: len(attempts) * (barWidth + barGap)}
+	if len(attempts) == 0 {
+		return p
+	}
+	least, most := attempts[0].Duration, attempts[0].Duration
+	for _, a := range attempts {
+		least, most = min(least, a.Duration), max(most, a.Duration)
+	}
+	top := max(most, time.Microsecond)
+	if p.ShowsTimeout = most > timeout/2; p.ShowsTimeout {
+		top = max(top, timeout)
+		p.TimeoutAt = plotHeight - scale(timeout, top)
+	}
+	p.Label = fmt.Sprintf("%s took %s to %s; timeout %s", plural(len(attempts), "attempt"), took(least), took(most), seconds(timeout))
+	for i, a := range attempts {
+		h := max(scale(a.Duration, top), 1)
+		p.Bars = append(p.Bars, bar{strings.ToLower(a.Outcome.String()[:1]), i * (barWidth + barGap), plotHeight - h, barWidth, h})
+	}
+	return p
+}
+
+// scale returns how high a duration is where the greatest fills the plot.
+func scale(d, top time.Duration) int {
+	return int(math.Round(float64(plotHeight) * float64(d) / float64(top)))
+}

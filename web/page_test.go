@@ -1,0 +1,244 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//	http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+package web
+
+import (
+	"compress/gzip"
+	"errors"
+	"html"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	nethtml "golang.org/x/net/html"
+
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/prober"
+	"github.com/prober-exporter/prober_exporter/prober/action"
+	"github.com/prober-exporter/prober_exporter/prober/gate"
+	"github.com/prober-exporter/prober_exporter/prober/instance"
+)
+
+// showing is a prober whose targets are, from the best to the worst, in every state.
+func showing() *fake {
+	down := well("down")
+	down.Running, down.Instance.Phase = false, gate.Terminated
+	held := dead("held")
+	held.Labels = []config.Label{{Name: "team", Value: "big spenders"}, {Name: "zone", Value: "a"}}
+	held.Probes[2].Held = true
+	unsteady := well("unsteady")
+	unsteady.Labels = []config.Label{{Name: "team", Value: "payments"}, {Name: "zone", Value: "a"}}
+	unsteady.Probes[2].ConsecutiveFailures, unsteady.Probes[2].Reason = 1, action.Timeout
+	return &fake{statuses: []prober.TargetStatus{well("app"), unsteady, booting("booting"), down, unready("unready"), dead("dead"), held}}
+}
+
+// page gets a page and checks what holds of every one.
+func page(t *testing.T, h http.Handler, path string, status int) string {
+	t.Helper()
+	w := get(h, path)
+	if w.Code != status {
+		t.Fatalf("%s: %d, want %d: %s", path, w.Code, status, w.Body)
+	}
+	if got := w.Header().Get("Content-Security-Policy"); got != pagePolicy {
+		t.Errorf("%s: policy %q", path, got)
+	}
+	if got := w.Header().Get("X-Content-Type-Options"); got != "nosniff" {
+		t.Errorf("%s: sniffing: %q", path, got)
+	}
+	body := w.Body.String()
+	for z := nethtml.NewTokenizer(strings.NewReader(body)); z.Next() != nethtml.ErrorToken; {
+		token := z.Token()
+		for _, a := range token.Attr {
+			if a.Key == "style" || strings.HasPrefix(a.Key, "on") || a.Key == "href" && strings.Contains(a.Val, ":") {
+				t.Errorf("%s: %s", path, token)
+			}
+		}
+		if token.Type == nethtml.StartTagToken && (token.Data == "style" || token.Data == "script" && token.Attr[0].Key != "src") {
+			t.Errorf("%s: inline %s", path, token)
+		}
+	}
+	return body
+}
+
+// text is what a reader sees of a piece of HTML, on one line.
+func text(piece string) string {
+	words := regexp.MustCompile(`<[^>]*>`).ReplaceAllString(piece, " ")
+	return strings.Join(strings.Fields(html.UnescapeString(words)), " ")
+}
+
+var aTarget = regexp.MustCompile(`(?s)<li id="t-([^"]*)".*?\n</li>`)
+
+// names are the targets on a page, in order.
+func listed(body string) string {
+	var names []string
+	for _, m := range aTarget.FindAllStringSubmatch(body, -1) {
+		names = append(names, m[1])
+	}
+	return strings.Join(names, " ")
+}
+
+// The worst comes first, and the filter of states and words leaves what it says.
+func TestPageFilter(t *testing.T) {
+	h := newServer(t, options(showing())).Handler()
+	for query, want := range map[string]string{
+		"":                                "held dead unready down booting unsteady app",
+		"?state=failing":                  "held dead unready unsteady",
+		"?state=held":                     "held",
+		"?state=starting":                 "booting",
+		"?state=down":                     "down",
+		"?state=ready":                    "unsteady app",
+		"?state=nonsense":                 "held dead unready down booting unsteady app",
+		"?q=AD":                           "dead unready unsteady",
+		"?q=team":                         "held unsteady",
+		"?q=team%3Dpayments":              "unsteady",
+		"?q=team%3Dpay":                   "",
+		"?q=pay":                          "unsteady",
+		"?q=team%3D%22big+spenders%22":    "held",
+		"?q=zone%3Da+un":                  "unsteady",
+		"?q=zone%3Da&state=held":          "held",
+		"?q=%22":                          "held dead unready down booting unsteady app",
+		"?q=" + strings.Repeat("x", 9999): "",
+		"?page=7":                         "held dead unready down booting unsteady app",
+		"?page=-1&q=%00%ff":               "",
+	} {
+		if got := listed(page(t, h, "/"+query, 200)); got != want {
+			t.Errorf("%.40s: %q, want %q", query, got, want)
+		}
+	}
+	body := page(t, h, "/?q=team%3D%22big+spenders%22&state=held", 200)
+	for _, want := range []string{
+		`<a href="./?q=team%3D%22big&#43;spenders%22&amp;state=failing">Failing <b>1</b></a>`,
+		`<a href="./?q=team%3D%22big&#43;spenders%22&amp;state=held" aria-current="page">Held <b>1</b></a>`,
+		`value="team=&#34;big spenders&#34;"`,
+		`<input type="hidden" name="state" value="held">`,
+		`<a href="./?q=team%3D%22big&#43;spenders%22">team=big spenders</a>`,
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("no %s in:\n%s", want, body)
+		}
+	}
+}
+
+// One line of a target says what it is and why; below is what each probe says.
+func TestPageTarget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(12 * time.Hour) // since midnight
+		now := time.Now()
+		f := showing()
+		held := &f.statuses[6]
+		held.Source, held.Restarts, held.StartupDuration = config.SourceProcess, 2, 1500*time.Millisecond
+		held.Instance = gate.Instance{ID: "17:99", Phase: gate.Running, StartedAt: now.Add(-2*time.Hour - 3*time.Minute)}
+		held.Details = instance.Details{PID: 17, ExitCode: new(137), OOMKilled: true}
+		p := &held.Probes[2]
+		p.Attempts = []prober.Attempt{
+			{Start: now.Add(-20 * time.Second), Duration: 1200 * time.Microsecond},
+			{Start: now.Add(-10 * time.Second), Duration: time.Second, Outcome: prober.Failed, Reason: action.Timeout, Output: "no answer"},
+		}
+		p.LastFailures = append([]prober.Attempt{{Start: now.Add(-time.Hour), Outcome: prober.UnknownOutcome, Reason: action.AgentLate}}, p.Attempts[1])
+		held.Probes[1].NextTurn = now.Add(2400 * time.Millisecond)
+		held.Probes[1].LastFailures = p.LastFailures[:1]
+		unsteady := &f.statuses[1]
+		unsteady.Probes[1].Gated, unsteady.Probes[0].Held = true, true
+
+		h := newServer(t, options(f)).Handler()
+		targets := aTarget.FindAllString(page(t, h, "/", 200), -1)
+		for i, want := range map[int]string{
+			0: "held ✗ held liveness: timeout (3/3), waits for a restart team=big spenders zone=a ✓ started ✓ ready ✗ not live " +
+				"startup ✓ success readiness ✓ success next in 2.4 s failed 1 h ago: agent_late " +
+				"liveness ✗ 3/3 failures, held waits for a restart 11:59:40 successful, 1.2 ms 11:59:50 failed: timeout, 1.0 s 1.0 s " +
+				"17:99 process, running 2 h 3 min, 2 restarts was killed because memory ran out last exit code 137 PID 17 " +
+				"liveness failed: timeout , 10 s ago ( 11:59:50 ), after 1.0 s no answer",
+			5: "unsteady ! ready, unsteady team=payments zone=a ✓ started ✓ ready ✓ live " +
+				"startup ✓ success done until a restart readiness ○ waits liveness ! 1/3 failures static running, 0 restarts",
+		} {
+			if got := text(targets[i]); got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+		}
+		all := text(page(t, h, "/targets/held", 200))
+		for _, want := range []string{
+			"held: held – prober_exporter", "✗ held liveness: timeout (3/3), waits for a restart team=big spenders",
+			"instance 17:99 , running source process up 2 h 3 min, since 09:57:00 took to start 1.5 s seen 2 restarts note was killed",
+			"liveness httpGet ✗ 3/3 failures, held waits for a restart failed: timeout , 10 s ago ( 11:59:50 ), after 1.0 s no answer " +
+				"2 attempts took 1.2 ms to 1.0 s; timeout 1 s initial delay 0 s timeout 1 s period 10 s",
+			"11:59:50 failed 1.0 s timeout no answer 11:59:40 successful 1.2 ms 11:00:00 unknown 0 µs agent_late",
+			"Configuration name: held Health: /started/held /ready/held /live/held JSON As of 12:00:00 UTC · prober_exporter",
+		} {
+			if !strings.Contains(all, want) {
+				t.Errorf("no %q in %s", want, all)
+			}
+		}
+	})
+}
+
+// What an output holds is shown, and is nothing but text.
+func TestPageHostileOutput(t *testing.T) {
+	f := showing()
+	output := "<script>alert(1)</script>\x1b[31m\u202egnp\r\n\x00\xff'\"><img src=x onerror=alert(1)> \u2028{{.}} é\t" + strings.Repeat("<b>", 4000)
+	for i := range f.statuses {
+		for j := range f.statuses[i].Probes {
+			p := &f.statuses[i].Probes[j]
+			p.Attempts = []prober.Attempt{{Outcome: prober.Failed, Reason: action.ExitCode, Output: output}}
+			p.LastFailures = p.Attempts
+		}
+	}
+	f.statuses[0].Details.Message, f.statuses[0].Instance.ID, f.statuses[0].Labels = output, output, []config.Label{{Name: "x", Value: output}}
+	opts := options(f)
+	opts.TargetConfig = func(string) ([]byte, error) { return []byte(output), nil }
+	opts.LastLoad = func() Load { return Load{File: output, Err: errors.New(output)} }
+	h := newServer(t, opts).Handler()
+	for _, path := range []string{"/", "/targets/app", "/?q=" + url.QueryEscape(output)} {
+		body := page(t, h, path, 200)
+		if n := strings.Count(body, "<script"); n != 1 {
+			t.Errorf("%s: %d scripts, want our own", path, n)
+		}
+		for _, tag := range []string{"<img", "<b>&", "<b><b>"} {
+			if strings.Contains(body, tag) {
+				t.Errorf("%s: the output has become %s", path, tag)
+			}
+		}
+		for _, r := range body {
+			if r == utf8.RuneError || r != '\n' && r != '\t' && !unicode.IsPrint(r) {
+				t.Errorf("%s: %U in the page", path, r)
+			}
+		}
+		const want = "<script>alert(1)</script>\\x1b[31m\\u202egnp\n\\x00\\xff'\"><img src=x onerror=alert(1)> \\u2028{{.}} é\t"
+		if !strings.Contains(html.UnescapeString(body), want) {
+			t.Errorf("%s: the output is not shown", path)
+		}
+	}
+}
+
+// A page is compressed for whoever takes it, if it is large.
+func TestPageGzip(t *testing.T) {
+	h := newServer(t, options(&fake{statuses: many(50, well)})).Handler()
+	plain := get(h, "/", "Accept-Encoding: br, gzip;q=0")
+	if got := plain.Header().Get("Content-Encoding"); got != "" {
+		t.Errorf("encoding %q of what must not be", got)
+	}
+	w := get(h, "/", "Accept-Encoding: br;q=1.0, gzip;q=0.8")
+	z, err := gzip.NewReader(w.Body)
+	if err != nil || w.Header().Get("Content-Encoding") != "gzip" {
+		t.Fatalf("encoding %q: %v", w.Header().Get("Content-Encoding"), err)
+	}
+	if body, err := io.ReadAll(z); err != nil || listed(string(body)) != listed(plain.Body.String()) {
+		t.Errorf("%v: %s", err, body)
+	}
+}

@@ -1,0 +1,143 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package web
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// visible returns s with what does not print written out: an output may hold control
+// characters, or turn the direction of the text around it. Lines and tabs stay.
+func visible(s string) string {
+	s = strings.ReplaceAll(s, "\r\n", "\n")
+	var b strings.Builder
+	for len(s) > 0 {
+		r, n := utf8.DecodeRuneInString(s)
+		switch {
+		case r == utf8.RuneError && n == 1:
+			fmt.Fprintf(&b, `\x%02x`, s[0])
+		case r == '\n' || r == '\t' || unicode.IsPrint(r) || unicode.Is(unicode.Zs, r):
+			b.WriteString(s[:n])
+		case r < utf8.RuneSelf:
+			fmt.Fprintf(&b, `\x%02x`, r)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+		s = s[n:]
+	}
+	return b.String()
+}
+
+// cut returns at most so many bytes of s, without splitting a character, and whether
+// anything was left out.
+func cut(s string, limit int) (string, bool) {
+	if len(s) <= limit {
+		return s, false
+	}
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return s[:limit], true
+}
+
+// took returns a duration to two or three digits.
+func took(d time.Duration) string {
+	digits := func(f float64, unit string) string {
+		if f < 9.95 {
+			return fmt.Sprintf("%.1f %s", f, unit)
+		}
+		return fmt.Sprintf("%.0f %s", f, unit)
+	}
+	switch {
+	case d < time.Millisecond:
+		return fmt.Sprintf("%d µs", d.Microseconds())
+	case d < 999500*time.Microsecond:
+		return digits(float64(d)/float64(time.Millisecond), "ms")
+	case d < time.Minute:
+		return digits(d.Seconds(), "s")
+	default:
+		return age(d)
+	}
+}
+
+// age returns a duration in its greatest unit, and the next one beside it while that
+// says something.
+func age(d time.Duration) string {
+	d = max(d, 0).Truncate(time.Second)
+	for _, u := range []struct {
+		unit, below time.Duration
+		name, next  string
+	}{
+		{24 * time.Hour, time.Hour, "d", "h"},
+		{time.Hour, time.Minute, "h", "min"},
+		{time.Minute, time.Second, "min", "s"},
+	} {
+		if d < u.unit {
+			continue
+		}
+		n, rest := d/u.unit, d%u.unit/u.below
+		if rest == 0 || n >= 10 {
+			return fmt.Sprintf("%d %s", n, u.name)
+		}
+		return fmt.Sprintf("%d %s %d %s", n, u.name, rest, u.next)
+	}
+	return fmt.Sprintf("%d s", d/time.Second)
+}
+
+// ago says how long before now a moment was.
+func ago(t, now time.Time) string { return age(now.Sub(t)) + " ago" }
+
+// until says how long after now a moment will be.
+func until(t, now time.Time) string {
+	if d := t.Sub(now); d > 0 {
+		return "in " + took(d.Round(100*time.Millisecond))
+	}
+	return "now"
+}
+
+// clock returns a moment in UTC, without its date if that is today's.
+func clock(t, now time.Time) string {
+	t, now = t.UTC(), now.UTC()
+	if t.Year() == now.Year() && t.YearDay() == now.YearDay() {
+		return t.Format(time.TimeOnly)
+	}
+	return t.Format(time.DateTime)
+}
+
+// count returns a number with its thousands apart.
+func count(n int) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// plural returns a number of things.
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return count(n) + " " + thing + "s"
+}
+
+// seconds returns a duration of the configuration as the file has it.
+func seconds(d time.Duration) string {
+	return fmt.Sprintf("%v s", math.Round(d.Seconds()*1e9)/1e9)
+}
