@@ -90,6 +90,12 @@ bin/compose/docker-compose: e2e/compose/go.mod
 e2e-systemd: ## The units of examples/systemd under a real systemd, in a virtual machine. Needs root.
 	e2e/systemd.sh
 
+.PHONY: e2e-page
+e2e-page: ## The status page in a real Chromium (Debian: chromium). The screenshots are in e2e/page/artifacts.
+	@[ "$$(uname -s)" = Linux ] || { echo "e2e-page cannot run: it needs Linux" >&2; exit 1; }
+	CGO_ENABLED=0 $(GO) build $(BUILDFLAGS) -ldflags '$(LDFLAGS)' -o bin/e2e-page/prober_exporter .
+	cd e2e/page && $(GO) test -shuffle=on -count=1 -timeout 10m .
+
 # A real etcd and kube-apiserver, built from modules of their own: the first time takes
 # minutes, 2 GB of memory and 3 GB of disk.
 APISERVER_BIN = $(CURDIR)/bin/apiserver

@@ -42,8 +42,8 @@ const (
 	maxMistakes = 10
 	// maxNamed is how many overdue probes a page names.
 	maxNamed = 5
-	// gzipFrom is the size from which a page is worth its compression.
-	gzipFrom = 16 << 10
+	// gzipFrom is the size from which a page is worth the 1.2 MB that a compressor takes.
+	gzipFrom = 64 << 10
 )
 
 // pagePolicy lets a page use its own files and nothing else. No script and no style is
@@ -243,7 +243,7 @@ func (s *Server) listPage(query url.Values, now time.Time) *listPage {
 			found[st] = append(found[st], i)
 		}
 	}
-	if p.look, p.Headline = looks[worst], headline(status.Summary); !status.Loaded {
+	if p.look, p.Headline = looks[worst], headline(status.Summary); !status.Loaded || worst == stateDown {
 		p.look = looks[stateDead]
 	}
 	switch {

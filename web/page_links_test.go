@@ -76,6 +76,9 @@ func TestPageLinks(t *testing.T) {
 						continue
 					}
 					seen[at] = true
+					if strings.HasPrefix(m[1], "./targets/t") { // they are all alike
+						continue
+					}
 					if status, _ := ask(at); status == http.StatusNotFound || status == http.StatusMethodNotAllowed {
 						t.Errorf("%s links to %s, which is %d", base, at, status)
 					}

@@ -16,7 +16,6 @@ package web
 import (
 	"fmt"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/prober"
@@ -118,10 +117,16 @@ func newPlot(attempts []prober.Attempt, timeout time.Duration) plot {
 		top = max(top, timeout)
 		p.TimeoutAt = plotHeight - scale(timeout, top)
 	}
-	p.Label = fmt.Sprintf("%s took %s to %s; timeout %s", plural(len(attempts), "attempt"), took(least), took(most), seconds(timeout))
-	for i, a := range attempts {
+	from := ""
+	if len(attempts) > 1 {
+		from = took(least) + " to "
+	}
+	p.Label = fmt.Sprintf("%s took %s%s; timeout %s", plural(len(attempts), "attempt"), from, took(most), seconds(timeout))
+	for i := range attempts {
+		a := &attempts[i]
+		class, _ := classOf(a)
 		h := max(scale(a.Duration, top), 1)
-		p.Bars = append(p.Bars, bar{strings.ToLower(a.Outcome.String()[:1]), i * (barWidth + barGap), plotHeight - h, barWidth, h})
+		p.Bars = append(p.Bars, bar{class, i * (barWidth + barGap), plotHeight - h, barWidth, h})
 	}
 	return p
 }

@@ -160,13 +160,13 @@ func TestPageTarget(t *testing.T) {
 		h := newServer(t, options(f)).Handler()
 		targets := aTarget.FindAllString(page(t, h, "/", 200), -1)
 		for i, want := range map[int]string{
-			0: "held ✗ held liveness: timeout (3/3), waits for a restart team=big spenders zone=a ✓ started ✓ ready ✗ not live " +
+			0: "held ✗ held liveness: timeout (3/3), waits for a restart ✓ started ✓ ready ✗ not live team=big spenders zone=a " +
 				"startup ✓ success readiness ✓ success next in 2.4 s failed 1 h ago: agent_late " +
 				"liveness ✗ 3/3 failures, held waits for a restart 11:59:40 successful, 1.2 ms 11:59:50 failed: timeout, 1.0 s 1.0 s " +
 				"17:99 process, running 2 h 3 min, 2 restarts was killed because memory ran out last exit code 137 PID 17 " +
 				"liveness failed: timeout , 10 s ago ( 11:59:50 ), after 1.0 s no answer",
-			5: "unsteady ! ready, unsteady team=payments zone=a ✓ started ✓ ready ✓ live " +
-				"startup ✓ success done until a restart readiness ○ waits liveness ! 1/3 failures static running, 0 restarts",
+			5: "unsteady ! ready, unsteady ✓ started ✓ ready ✓ live team=payments zone=a " +
+				"startup ✓ success done readiness ○ waits liveness ! 1/3 failures static running, 0 restarts",
 		} {
 			if got := text(targets[i]); got != want {
 				t.Errorf("got  %s\nwant %s", got, want)
@@ -174,7 +174,7 @@ func TestPageTarget(t *testing.T) {
 		}
 		all := text(page(t, h, "/targets/held", 200))
 		for _, want := range []string{
-			"held: held – prober_exporter", "✗ held liveness: timeout (3/3), waits for a restart team=big spenders",
+			"held: held – prober_exporter", "✗ held liveness: timeout (3/3), waits for a restart team=big spenders zone=a ✓ started",
 			"instance 17:99 , running source process up 2 h 3 min, since 09:57:00 took to start 1.5 s seen 2 restarts note was killed",
 			"liveness httpGet ✗ 3/3 failures, held waits for a restart failed: timeout , 10 s ago ( 11:59:50 ), after 1.0 s no answer " +
 				"2 attempts took 1.2 ms to 1.0 s; timeout 1 s initial delay 0 s timeout 1 s period 10 s",
@@ -228,7 +228,7 @@ func TestPageHostileOutput(t *testing.T) {
 
 // A page is compressed for whoever takes it, if it is large.
 func TestPageGzip(t *testing.T) {
-	h := newServer(t, options(&fake{statuses: many(50, well)})).Handler()
+	h := newServer(t, options(&fake{statuses: many(perPage, well)})).Handler()
 	plain := get(h, "/", "Accept-Encoding: br, gzip;q=0")
 	if got := plain.Header().Get("Content-Encoding"); got != "" {
 		t.Errorf("encoding %q of what must not be", got)

@@ -16,13 +16,13 @@ package web
 import (
 	"cmp"
 	"fmt"
+	"html/template"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/prober"
-	"github.com/prober-exporter/prober_exporter/prober/action"
 	"github.com/prober-exporter/prober_exporter/prober/gate"
 )
 
@@ -63,12 +63,12 @@ type probeView struct {
 	Kind, Action string
 	Note         string        // what the result does not say
 	Took, Next   string        // of the last attempt, when the next turn is; empty: none
-	Strip        []attemptView // oldest first
+	Strip        template.HTML // a mark for each attempt, oldest first
 	// Trouble is the last failure if it is the probe's present state, Past if it is over.
 	Trouble, Past *attemptView
 }
 
-// attemptView is an attempt of the past. Its class is the first letter of its outcome.
+// attemptView is an attempt of the past.
 type attemptView struct {
 	Kind, Class, Outcome, Reason string
 	At, Clock, Ago, Took         string
@@ -147,9 +147,7 @@ func (v *viewer) probe(t *prober.TargetStatus, p *prober.ProbeStatus) probeView 
 	if !p.NextTurn.IsZero() && !p.Held {
 		out.Next = until(p.NextTurn, v.now)
 	}
-	for i := range p.Attempts {
-		out.Strip = append(out.Strip, v.attempt(p.Kind, &p.Attempts[i]))
-	}
+	out.Strip = v.strip(p.Attempts)
 	failing := p.ConsecutiveFailures > 0
 	if n := len(p.Attempts); n > 0 {
 		last := &p.Attempts[n-1]
@@ -184,7 +182,7 @@ func lookOf(t *prober.TargetStatus, p *prober.ProbeStatus) (l look, note string)
 	case p.Gated:
 		return look{"off", "○", "waits"}, gatedBy(t, p)
 	case p.Result == gate.Success && p.Held:
-		return look{"ok", "✓", "success"}, "done until a restart"
+		return look{"ok", "✓", "success"}, "done"
 	case p.Result == gate.Success:
 		return look{"ok", "✓", "success"}, ""
 	case p.Last == gate.Success && p.Run > 0:
@@ -210,22 +208,49 @@ func gatedBy(t *prober.TargetStatus, p *prober.ProbeStatus) string {
 	}
 }
 
+// strip writes the marks of attempts. They are nine tenths of a page, and as a template
+// were nine tenths of its cost. All that is not a constant here is escaped.
+func (v *viewer) strip(attempts []prober.Attempt) template.HTML {
+	var b strings.Builder
+	for i := range attempts {
+		a := &attempts[i]
+		class, outcome := classOf(a)
+		what := clock(a.Start, v.now) + " " + outcome
+		if a.Reason != "" {
+			what += ": " + string(a.Reason)
+		}
+		b.WriteString(`<li class="` + class + `"><span>`)
+		template.HTMLEscape(&b, []byte(visible(what+", "+took(a.Duration))))
+		b.WriteString(`</span>`)
+	}
+	return template.HTML(b.String())
+}
+
+// classOf returns how an attempt's mark looks, and what that means.
+func classOf(a *prober.Attempt) (class, outcome string) {
+	switch {
+	case a.Warning:
+		return "w", "successful with a warning"
+	case a.Outcome == prober.Successful:
+		return "s", a.Outcome.String()
+	case a.Outcome == prober.Failed:
+		return "f", a.Outcome.String()
+	default:
+		return "u", a.Outcome.String()
+	}
+}
+
 func (v *viewer) attempt(k gate.Kind, a *prober.Attempt) attemptView {
+	class, outcome := classOf(a)
 	out := attemptView{
 		Kind:    k.String(),
-		Class:   a.Outcome.String()[:1],
-		Outcome: a.Outcome.String(),
+		Class:   class,
+		Outcome: outcome,
 		Reason:  string(a.Reason),
 		At:      a.Start.UTC().Format(time.RFC3339Nano),
 		Clock:   clock(a.Start, v.now),
 		Ago:     ago(a.Start, v.now),
 		Took:    took(a.Duration),
-	}
-	if a.Warning {
-		out.Class, out.Outcome = "w", "successful with a warning"
-	}
-	if a.Reason == action.Reason("") && a.Outcome != prober.Successful {
-		out.Reason = "no reason"
 	}
 	out.Output, out.More = cut(strings.TrimSpace(a.Output), v.output)
 	out.Output = visible(out.Output)

@@ -25,6 +25,9 @@ import (
 // visible returns s with what does not print written out: an output may hold control
 // characters, or turn the direction of the text around it. Lines and tabs stay.
 func visible(s string) string {
+	if !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r >= 0x7f }) {
+		return s
+	}
 	s = strings.ReplaceAll(s, "\r\n", "\n")
 	var b strings.Builder
 	for len(s) > 0 {
@@ -105,10 +108,14 @@ func ago(t, now time.Time) string { return age(now.Sub(t)) + " ago" }
 
 // until says how long after now a moment will be.
 func until(t, now time.Time) string {
-	if d := t.Sub(now); d > 0 {
-		return "in " + took(d.Round(100*time.Millisecond))
+	switch d := t.Sub(now).Round(100 * time.Millisecond); {
+	case d <= 0:
+		return "now"
+	case d < 10*time.Second:
+		return fmt.Sprintf("in %.1f s", d.Seconds())
+	default:
+		return "in " + age(d)
 	}
-	return "now"
 }
 
 // clock returns a moment in UTC, without its date if that is today's.

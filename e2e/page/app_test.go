@@ -1,0 +1,159 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//	http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package page
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// app is what is probed. It answers a path with the status that the test has set, 200
+// if none; /slow/50ms takes so long, /every/7 fails one time of so many.
+type app struct {
+	t        *testing.T
+	port     string
+	statuses sync.Map // by path
+	asked    atomic.Int64
+
+	server *http.Server
+}
+
+func newApp(t *testing.T) *app {
+	t.Helper()
+	a := &app{t: t, port: freePort(t)}
+	a.start()
+	t.Cleanup(a.stop)
+	return a
+}
+
+// start opens a socket, which to the agent is a new instance.
+func (a *app) start() {
+	a.t.Helper()
+	l, err := new(net.ListenConfig).Listen(a.t.Context(), "tcp", "127.0.0.1:"+a.port)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	a.server = &http.Server{Handler: a}
+	go a.server.Serve(l) // until stop
+}
+
+func (a *app) stop() { a.server.Close() }
+
+func (a *app) set(path string, status int) { a.statuses.Store(path, status) }
+
+func (a *app) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if took, ok := strings.CutPrefix(r.URL.Path, "/slow/"); ok {
+		d, err := time.ParseDuration(took)
+		if err != nil {
+			a.t.Error(err)
+		}
+		timer := time.NewTimer(d + time.Duration(a.asked.Add(1)%5)*d/10)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-r.Context().Done():
+		}
+	}
+	status, ok := a.statuses.Load(r.URL.Path)
+	var n int64
+	if _, err := fmt.Sscanf(r.URL.Path, "/every/%d", &n); err == nil && a.asked.Add(1)%n == 0 {
+		status, ok = 503, true
+	}
+	if ok {
+		w.WriteHeader(status.(int))
+	}
+	fmt.Fprintln(w, "state of", r.URL.Path)
+}
+
+// agent is the shipped binary as a process.
+type agent struct {
+	t    *testing.T
+	url  string
+	args []string
+	cmd  *exec.Cmd
+	log  bytes.Buffer // to be read when it has ended
+	file string
+}
+
+// ship starts an agent with a configuration in which PORT is the app's.
+func ship(t *testing.T, configuration string, args ...string) *agent {
+	t.Helper()
+	address := "127.0.0.1:" + freePort(t)
+	a := &agent{t: t, url: "http://" + address, file: filepath.Join(t.TempDir(), "prober.yml")}
+	a.args = append([]string{"--config.file=" + a.file, "--web.listen-address=" + address}, args...)
+	a.write(configuration)
+	a.start()
+	t.Cleanup(func() {
+		a.stop()
+		if t.Failed() {
+			t.Logf("the agent's log:\n%s", &a.log)
+		}
+	})
+	return a
+}
+
+func (a *agent) write(configuration string) {
+	a.t.Helper()
+	if err := os.WriteFile(a.file, []byte(configuration), 0o600); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+func (a *agent) start() {
+	a.t.Helper()
+	a.cmd = exec.CommandContext(context.Background(), binary, a.args...)
+	a.cmd.Stdout, a.cmd.Stderr = &a.log, &a.log
+	a.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := a.cmd.Start(); err != nil {
+		a.t.Fatal(err)
+	}
+	eventually(a.t, func() error {
+		resp, err := http.Get(a.url + "/-/healthy")
+		if err == nil {
+			resp.Body.Close()
+		}
+		return err
+	})
+}
+
+func (a *agent) stop() {
+	_ = a.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+	_ = a.cmd.Wait()
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}

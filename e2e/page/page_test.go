@@ -1,0 +1,315 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//	http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package page
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// life is a target with all that can happen to one.
+const life = `targets:
+  - name: shop
+    labels: {team: payments}
+    instance: {source: listener, refreshSeconds: 0.2}
+    startupProbe: {httpGet: {path: /start, port: PORT}, periodSeconds: 0.2, failureThreshold: 10000}
+    readinessProbe: {httpGet: {path: /ready, port: PORT}, periodSeconds: 0.2, failureThreshold: 2}
+    livenessProbe: {httpGet: {path: /live, port: PORT}, periodSeconds: 0.2}
+  - name: other
+    readinessProbe: {tcpSocket: {port: PORT}, periodSeconds: 0.2}
+`
+
+func (a *app) ship(configuration string, args ...string) *agent {
+	a.t.Helper()
+	return ship(a.t, strings.ReplaceAll(configuration, "PORT", a.port), args...)
+}
+
+// The page follows a target from its start to its restart without being loaded again.
+func TestLife(t *testing.T) {
+	app := newApp(t)
+	app.set("/start", 503)
+	b := open(t, app.ship(life).url)
+	eval[bool](b, "window.same = true")
+
+	b.shows("h1", "1 of 2 targets not ready")
+	b.shows("#t-shop", "starting", "startup: http_status (", "/10000)", "✗ not started", "waits for the startup probe", "listener")
+	b.lists("shop other")
+	b.shoot("1-starting")
+
+	app.set("/start", 200)
+	b.shows("h1", "All 2 targets ready")
+	b.shows("#t-shop", "✓ ready", "✓ started", "✓ live", "done", "0 restarts", "running")
+	b.shoot("2-ready")
+
+	app.set("/ready", 500)
+	b.shows("h1", "1 of 2 targets not ready")
+	b.shows("#t-shop", "✗ not ready", "readiness: http_status (2/2)", "2/2 failures", "HTTP probe failed with statuscode: 500")
+	if n := eval[int](b, "document.querySelectorAll('#t-shop .readiness .strip .f').length"); n < 2 {
+		t.Errorf("%d marks of failures, want 2 at least", n)
+	}
+	if got := b.text("title"); !strings.HasPrefix(got, "1 of 2 targets not ready") && eval[string](b, "document.title") != "1 of 2 targets not ready – prober_exporter" {
+		t.Errorf("title %q", got)
+	}
+	b.shoot("3-not-ready")
+
+	app.set("/live", 500)
+	b.shows("#t-shop", "✗ held", "liveness: http_status (3/3), waits for a restart", "✗ not live", "3/3 failures, held")
+	b.shows("h1", "1 of 2 targets not ready, 1 not live")
+	b.shoot("4-held")
+
+	app.stop()
+	b.shows("#t-shop", "not running")
+	b.shoot("5-not-running")
+	app.set("/ready", 200)
+	app.set("/live", 200)
+	app.start()
+	b.shows("h1", "All 2 targets ready")
+	b.shows("#t-shop", "✓ ready", "1 restart", "http_status")
+	b.shoot("6-restarted")
+	if !eval[bool](b, "window.same === true") {
+		t.Error("the page was loaded again meanwhile")
+	}
+}
+
+// What a reader is at stays while the page changes: focus, what was typed, what was
+// opened, and where the page is scrolled to.
+func TestReaderIsNotDisturbed(t *testing.T) {
+	app := newApp(t)
+	app.set("/live", 500)
+	agent := app.ship(strings.ReplaceAll(life, "source: listener, refreshSeconds: 0.2", "source: static"))
+	b := open(t, agent.url, chromedp.EmulateViewport(800, 200))
+	b.shows("#t-shop .liveness", "3/3 failures")
+	app.set("/live", 200)
+	b.shows("#t-shop .liveness", "success")
+	b.do(chromedp.Click(chromedp.CSS("#t-shop .liveness summary")))
+	b.do(chromedp.Focus(chromedp.CSS("#q")), chromedp.KeyEvent("o"))
+	b.lists("shop other")
+	eval[bool](b, "window.scrollTo(0, 90), true")
+	at := b.text("#asof")
+	app.set("/ready", 500) // the order changes, too
+	b.shows("#t-shop", "2/2 failures")
+	eventually(t, func() error {
+		if b.text("#asof") == at {
+			return errors.New("the page does not update")
+		}
+		return nil
+	})
+	for expression, want := range map[string]string{
+		"document.activeElement.id":    "q",
+		"document.activeElement.value": "o",
+		"document.querySelector('#t-shop .liveness details').open ? 'open' : 'closed'": "open",
+		"String(window.scrollY)": "90",
+		"location.search":        "?q=o",
+	} {
+		if got := eval[string](b, expression); got != want {
+			t.Errorf("%s is %q, want %q", expression, got, want)
+		}
+	}
+}
+
+// The filter leaves what is typed, and the address says it: another reader sees the
+// same.
+func TestFilter(t *testing.T) {
+	app := newApp(t)
+	app.set("/ready", 500)
+	agent := app.ship(life)
+	b := open(t, agent.url)
+	b.shows("#t-shop", "2/2 failures")
+	b.do(chromedp.SendKeys(chromedp.CSS("#q"), "oth"))
+	b.lists("other")
+	if got := eval[string](b, "location.search"); got != "?q=oth" {
+		t.Errorf("address %q", got)
+	}
+	b.do(chromedp.SendKeys(chromedp.CSS("#q"), kb.Backspace+kb.Backspace+kb.Backspace))
+	b.lists("shop other")
+	b.do(chromedp.Click(chromedp.CSS("#t-shop .labels a"), chromedp.NodeVisible))
+	b.lists("shop")
+	b.shows(".tabs", "All 1", "Failing 1", "Ready 0")
+	for _, state := range []struct{ href, want string }{
+		{"state=ready", ""}, {"state=failing", "shop"}, {"state=held", ""}, {"state=starting", ""},
+	} {
+		b.do(chromedp.Click(chromedp.CSS(fmt.Sprintf(".tabs a[href*='%s']", state.href))))
+		b.lists(state.want)
+		if got := eval[string](b, "document.querySelector('.tabs [aria-current]').href"); !strings.Contains(got, state.href) || !strings.Contains(got, "q=team%3Dpayments") {
+			t.Errorf("%s: the current tab is %s", state.href, got)
+		}
+	}
+	b.navigate(agent.url + "/?state=ready&q=o")
+	b.lists("other")
+}
+
+// hostile is an output that would like to be a page.
+const hostile = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">\x1b[31mred\x1b[0m \u202etxt.exe\u2066 </pre></li></main><style>*{display:none}</style>\x00\xff "
+
+// An output is text, whatever it is made of, and stays within its place.
+func TestHostileOutput(t *testing.T) {
+	app := newApp(t)
+	output := filepath.Join(t.TempDir(), "output")
+	if err := os.WriteFile(output, []byte(hostile+strings.Repeat("W", 10<<10)+strings.Repeat("\u0300", 500)+strings.Repeat("\n", 500)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	agent := app.ship(`targets:
+  - name: hostile
+    labels: {what: "<b onmouseover=alert(1)>` + strings.Repeat("long", 100) + `"}
+    readinessProbe: {exec: {command: [sh, -c, "cat ` + output + `; exit 1"]}, periodSeconds: 0.2}
+`)
+	for _, width := range []int64{1280, 400} {
+		for _, path := range []string{"/", "/targets/hostile"} {
+			b := open(t, agent.url+path, chromedp.EmulateViewport(width, 800))
+			b.shows("main", `<script>document.title='owned'</script><img src=x onerror="document.title='owned'">\x1b[31mred\x1b[0m \u202etxt.exe\u2066 </pre></li></main>`)
+			b.shows("main", "exit_code")
+			if got := eval[string](b, "document.title"); strings.Contains(got, "owned") {
+				t.Errorf("%s: the output has run", path)
+			}
+			if n := eval[int](b, "document.querySelectorAll('main script, main img, main style, main [onmouseover]').length"); n != 0 {
+				t.Errorf("%s: the output has become %d elements", path, n)
+			}
+			b.fits()
+			if h := eval[int](b, "Math.max(...[...document.querySelectorAll('main .trouble pre')].map(e => e.offsetHeight))"); h > 200 {
+				t.Errorf("%s: the output is %d pixels high", path, h)
+			}
+			b.shoot(fmt.Sprintf("hostile-%d%s", width, strings.ReplaceAll(path, "/", "-")))
+		}
+	}
+}
+
+// fits says whether the page is as wide as the window, not wider.
+func (b *tab) fits() {
+	b.t.Helper()
+	if got := eval[[]int](b, "[document.documentElement.scrollWidth, window.innerWidth]"); got[0] > got[1] {
+		wide := eval[string](b, "[...document.querySelectorAll('main *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 120)).join('\\n')")
+		b.t.Errorf("the page is %d pixels wide in a window of %d:\n%s", got[0], got[1], wide)
+	}
+}
+
+// With a thousand targets the page shows the worst hundred, and each of them is found.
+func TestThousand(t *testing.T) {
+	app := newApp(t)
+	app.set("/ready", 503)
+	var c strings.Builder
+	c.WriteString("targets:\n")
+	for i := range 999 {
+		fmt.Fprintf(&c, "  - {name: t-%03d, labels: {shard: s%d}, readinessProbe: {tcpSocket: {port: PORT}, periodSeconds: 5}, livenessProbe: {tcpSocket: {port: PORT}, periodSeconds: 5}}\n", i, i%10)
+	}
+	c.WriteString("  - {name: z-bad, readinessProbe: {httpGet: {port: PORT, path: /ready}, periodSeconds: 0.5}}\n")
+	agent := app.ship(c.String())
+	b := open(t, agent.url)
+	b.shows("h1", "1 of 1,000 targets not ready")
+	b.shows(".range", "1 to 100 of 1,000, the worst first next")
+	if got := strings.Fields(b.targets()); len(got) != 100 || got[0] != "z-bad" || got[99] != "t-098" {
+		t.Errorf("%d targets: %v", len(got), got)
+	}
+	b.shoot("thousand")
+	b.fits()
+	b.do(chromedp.SendKeys(chromedp.CSS("#q"), "T-77"))
+	b.lists("t-770 t-771 t-772 t-773 t-774 t-775 t-776 t-777 t-778 t-779")
+	b.navigate(agent.url + "/?q=shard%3Ds7")
+	b.shows(".tabs", "All 100", "Ready 100")
+	b.navigate(agent.url)
+	b.do(chromedp.Click(chromedp.CSS("a[rel=next]")))
+	b.shows(".range", "101 to 200 of 1,000")
+	b.do(chromedp.EmulateViewport(400, 800))
+	b.fits()
+}
+
+// Without JavaScript the page shows the same, and its filter is a form.
+func TestWithoutJavaScript(t *testing.T) {
+	app := newApp(t)
+	agent := app.ship(life)
+	b := open(t, agent.url, chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+		_, err := chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+		return err
+	}))
+	eventually(t, func() error {
+		b.navigate(agent.url)
+		if got := b.text("h1"); !strings.Contains(got, "All 2 targets ready") {
+			return fmt.Errorf("the page says %q", got)
+		}
+		return nil
+	})
+	if got := b.text("header"); strings.Contains(got, "Pause") || strings.Contains(got, "Up to date") {
+		t.Errorf("the page offers what it cannot do: %s", got)
+	}
+	b.do(chromedp.SendKeys(chromedp.CSS("#q"), "team=payments"), chromedp.Click(chromedp.CSS("#filter button")))
+	b.lists("shop")
+	if got := eval[string](b, "location.search"); got != "?q=team%3Dpayments" {
+		t.Errorf("address %q", got)
+	}
+	b.do(chromedp.Click(chromedp.CSS("#t-shop h2 a")))
+	b.shows("h1", "shop ✓ ready")
+	b.shows("#readiness", "httpGet", "timeout", "took")
+	b.shoot("without-javascript")
+}
+
+// The page says when the agent does not answer and since when, and goes on with the
+// next one.
+func TestAgentGone(t *testing.T) {
+	app := newApp(t)
+	agent := app.ship(life)
+	b := open(t, agent.url)
+	b.shows("h1", "All 2 targets ready")
+	b.shows("#live", "Up to date")
+	b.expect("Failed to load resource")
+	agent.stop()
+	b.shows("#live", "The agent does not answer: this is as of ", " UTC")
+	if got := eval[string](b, "getComputedStyle(document.querySelector('main')).opacity"); got == "1" {
+		t.Error("the page looks as if it were current")
+	}
+	b.shows("h1", "All 2 targets ready") // it was
+	b.shoot("gone")
+	agent.start()
+	b.shows("#live", "Up to date")
+	b.do(chromedp.Click(chromedp.CSS("#pause")))
+	b.shows("#live", "Paused at")
+	b.shows("#pause", "Resume")
+	at := b.text("#asof")
+	b.do(chromedp.Click(chromedp.CSS("#pause")))
+	eventually(t, func() error {
+		if b.text("#asof") == at {
+			return errors.New("the page does not go on")
+		}
+		return nil
+	})
+}
+
+// A file that was refused is on top of every page; and so is that there is none.
+func TestRefusedConfiguration(t *testing.T) {
+	app := newApp(t)
+	agent := app.ship("targets: [", "--config.fail-open", "--config.enable-auto-reload", "--config.auto-reload-interval=100ms")
+	b := open(t, agent.url)
+	b.shows(".notice", "No configuration is loaded", "nothing is probed", "prober.yml:1: ")
+	b.shoot("no-configuration")
+	agent.write(strings.ReplaceAll(life, "PORT", app.port))
+	b.shows("h1", "All 2 targets ready")
+	if got := b.text(".notice"); got != "" {
+		t.Errorf("notice %q", got)
+	}
+	agent.write("targets: []\nwhat: is this\n")
+	b.shows(".notice", "was refused at", "goes on", `prober.yml:2: `)
+	b.shows("h1", "All 2 targets ready")
+	b.shoot("refused")
+	if resp, err := http.Get(agent.url + "/live/shop"); err != nil || resp.StatusCode != 200 {
+		t.Errorf("%v %v", resp, err)
+	}
+}

@@ -1,0 +1,93 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//	http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+package web
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/prober"
+	"github.com/prober-exporter/prober_exporter/prober/action"
+)
+
+// busy is a prober whose probes remember as much as they can, and which copies what it
+// hands out, as the real one does.
+type busy struct {
+	fake
+	at map[string]int
+}
+
+func newBusy(n int) *busy {
+	b := &busy{fake: fake{statuses: many(n, well)}, at: make(map[string]int, n)}
+	for i := range b.statuses {
+		t := &b.statuses[i]
+		b.at[t.Name] = i
+		if i%50 == 0 {
+			*t = unready(t.Name)
+		}
+		for j := range t.Probes {
+			p := &t.Probes[j]
+			for k := range 20 {
+				p.Attempts = append(p.Attempts, prober.Attempt{Start: time.Unix(int64(k), 0), Duration: time.Millisecond})
+			}
+			if i%50 == 0 {
+				p.LastFailures = []prober.Attempt{{Outcome: prober.Failed, Reason: action.HTTPStatus, Output: "HTTP probe failed with statuscode: 503"}}
+			}
+		}
+	}
+	return b
+}
+
+func (b *busy) Status(prober.Detail) prober.Status {
+	s := prober.Status{Summary: b.Summary(), Statuses: slices.Clone(b.statuses)}
+	for i := range s.Statuses {
+		s.Statuses[i].Probes = slices.Clone(s.Statuses[i].Probes)
+	}
+	return s
+}
+
+func (b *busy) Target(name string, _ prober.Detail) (prober.TargetStatus, bool) {
+	i, ok := b.at[name]
+	if !ok {
+		return prober.TargetStatus{}, false
+	}
+	return b.statuses[i], true
+}
+
+// What one look at the page costs, and how large it is.
+func BenchmarkPage(b *testing.B) {
+	for _, n := range []int{3, 10, 1000, 10000} {
+		for _, how := range []string{"identity", "gzip"} {
+			b.Run(fmt.Sprintf("%d/%s", n, how), func(b *testing.B) {
+				h := newServer(b, options(newBusy(n))).Handler()
+				b.ReportAllocs()
+				size := 0
+				for b.Loop() {
+					size = get(h, "/", "Accept-Encoding: "+how).Body.Len()
+				}
+				b.ReportMetric(float64(size), "B/page")
+			})
+		}
+	}
+	b.Run("target", func(b *testing.B) {
+		h := newServer(b, options(newBusy(10))).Handler()
+		b.ReportAllocs()
+		size := 0
+		for b.Loop() {
+			size = get(h, "/targets/t0").Body.Len()
+		}
+		b.ReportMetric(float64(size), "B/page")
+	})
+}
