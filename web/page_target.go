@@ -21,6 +21,26 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober"
 )
 
+// targetPage is the page of one target; Missing says that there is none.
+type targetPage struct {
+	head
+	Missing string
+	targetView
+	Health []labelView
+	Probes []probeDetail
+	Config string
+}
+
+// probeDetail is a probe with all that is known of it.
+type probeDetail struct {
+	probeView
+	Settings, Counts []pair
+	Plot             plot
+	History          []attemptView
+}
+
+type pair struct{ Name, Value string }
+
 // onePage makes the page of a target, false if there is no target of that name.
 func (s *Server) onePage(name string, now time.Time) (*targetPage, bool) {
 	const root = "../"

@@ -163,7 +163,7 @@ func TestPageTarget(t *testing.T) {
 			0: "held ✗ held liveness: timeout (3/3), waits for a restart ✓ started ✓ ready ✗ not live team=big spenders zone=a " +
 				"startup ✓ success readiness ✓ success next in 2.4 s failed 1 h ago: agent_late " +
 				"liveness ✗ 3/3 failures, held waits for a restart 11:59:40 successful, 1.2 ms 11:59:50 failed: timeout, 1.0 s 1.0 s " +
-				"17:99 process, running 2 h 3 min, 2 restarts was killed because memory ran out last exit code 137 PID 17 " +
+				"17:99 process running 2 h 3 min, 2 restarts was killed because memory ran out last exit code 137 PID 17 " +
 				"liveness failed: timeout , 10 s ago ( 11:59:50 ), after 1.0 s no answer",
 			5: "unsteady ! ready, unsteady ✓ started ✓ ready ✓ live team=payments zone=a " +
 				"startup ✓ success done readiness ○ waits liveness ! 1/3 failures static running, 0 restarts",

@@ -200,7 +200,7 @@ func gatedBy(t *prober.TargetStatus, p *prober.ProbeStatus) string {
 	case t.Details.Paused:
 		return "until it goes on"
 	case p.Kind != gate.Startup && !t.Started:
-		return "for the startup probe"
+		return "for startup"
 	case p.InitialDelay > 0:
 		return "initial delay " + seconds(p.InitialDelay)
 	default:

@@ -85,7 +85,8 @@ func findBrowser() (string, error) {
 	return "", fmt.Errorf("there is no chromium, chromium-browser or google-chrome")
 }
 
-// tab is a tab of the browser. Whatever it complains of fails the test.
+// tab is a tab of the browser. Whatever it complains of fails the test, a breach of
+// the policy on scripts and styles among it.
 type tab struct {
 	t   *testing.T
 	ctx context.Context
@@ -110,8 +111,8 @@ func open(t *testing.T, url string, before ...chromedp.Action[chromedp.Void]) *t
 				return
 			}
 			b.mu.Lock()
-			if b.expected == "" || !strings.Contains(message.String(), b.expected) {
-				b.complaints = append(b.complaints, message.String())
+			if what := message.String() + " " + message.URL; b.expected == "" || !strings.Contains(what, b.expected) {
+				b.complaints = append(b.complaints, what)
 			}
 			b.mu.Unlock()
 		}
