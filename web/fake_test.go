@@ -38,6 +38,7 @@ type fake struct {
 	unloaded, stopping bool
 	removed            map[string]bool
 	overdue            []string
+	sourceUp           map[string]bool
 
 	statusCalls         int
 	probed, newInstance []string
@@ -61,7 +62,7 @@ func (f *fake) Summary() prober.Summary {
 
 func (f *fake) Status(prober.Detail) prober.Status {
 	f.statusCalls++
-	return prober.Status{Summary: f.Summary(), Statuses: f.statuses}
+	return prober.Status{Summary: f.Summary(), Statuses: f.statuses, SourceUp: f.sourceUp}
 }
 
 func (f *fake) Target(name string, _ prober.Detail) (prober.TargetStatus, bool) {

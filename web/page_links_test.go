@@ -194,16 +194,22 @@ func TestPageNotices(t *testing.T) {
 		}
 		says()
 		load.Err = errors.New("prober.yml:3: targets[0].name: is required\nprober.yml:9: targets[1]: <b>")
-		says("prober.yml was refused at 11:59:00, 1 min ago; the configuration of 1999-12-31 12:00:00 goes on. " +
+		says("prober.yml was refused at 11:59:00; the configuration of 1999-12-31 12:00:00 goes on. " +
 			"prober.yml:3: targets[0].name: is required prober.yml:9: targets[1]: <b>")
 		f.stopping, f.overdue = true, []string{"a/liveness"}
 		load.Err = errors.New(strings.Repeat("x\n", 30) + "x")
-		says("prober.yml was refused at 11:59:00, 1 min ago; the configuration of 1999-12-31 12:00:00 goes on. x x x x x x x x x x … and 21 more",
+		says("prober.yml was refused at 11:59:00; the configuration of 1999-12-31 12:00:00 goes on. x x x x x x x x x x … and 21 more",
 			"1 probe is overdue, the agent does not get on: a/liveness",
 			"The agent is stopping: every /live answers 200, /ready 503.")
 		f.stopping, f.overdue = false, strings.Split("a b c d e f g", " ")
 		load.Err = nil
 		says("7 probes are overdue, the agent does not get on: a, b, c, d, e, …")
+
+		f.overdue, f.sourceUp = nil, map[string]bool{"process": true, "kubernetes": false, "docker": false}
+		want := "The docker source does not answer: restarts are not seen meanwhile. The kubernetes source does not answer"
+		if got := text(page(t, h, "/", 200)); !strings.Contains(got, want) || strings.Contains(got, "The process source") {
+			t.Errorf("no %q in %s", want, got)
+		}
 
 		*f = fake{unloaded: true}
 		load.Err = errors.New("open prober.yml: no such file")

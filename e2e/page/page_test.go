@@ -207,8 +207,10 @@ func TestAgentGone(t *testing.T) {
 
 	// Nobody looks at it.
 	hide := "Object.defineProperty(document, 'hidden', {value: %t, configurable: true}), document.dispatchEvent(new Event('visibilitychange'))"
+	eval[bool](b, fmt.Sprintf(hide, false)) // asks, and is cut short by what follows
 	eval[bool](b, fmt.Sprintf(hide, true))
 	b.rests()
+	b.shows("#live", "Up to date")
 	eval[bool](b, fmt.Sprintf(hide, false))
 	b.goesOn()
 

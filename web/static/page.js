@@ -58,6 +58,7 @@
   async function ask() {
     clearTimeout(timer);
     asking?.abort();
+    asking = null; // so that it knows it was not the agent's fault
     if (paused || document.hidden) return;
     const mine = asking = new AbortController();
     const late = setTimeout(() => mine.abort(), patience), began = performance.now();
