@@ -87,7 +87,7 @@ func TestTLSHello(t *testing.T) {
 				t.Fatalf("%s: %d connections, want 2", host, len(seen))
 			}
 			ours, theirs := seen[0], seen[1]
-			if slices.Contains(ours.SupportedCurves, tls.X25519MLKEM768) || !slices.Contains(ours.SupportedCurves, tls.X25519) {
+			if !slices.Equal(ours.SupportedCurves, []tls.CurveID{tls.CurveP256, tls.CurveP384, tls.CurveP521}) {
 				t.Errorf("%s: key exchanges %v", host, ours.SupportedCurves)
 			}
 			same := func(h *tls.ClientHelloInfo) []any {
@@ -101,7 +101,7 @@ func TestTLSHello(t *testing.T) {
 }
 
 // Whatever a server can do of key exchanges and versions, a probe finds it: one that
-// wants a hybrid exchange at the second try, and from then on at the first.
+// wants an exchange that is not offered at the second try, and from then on at the first.
 func TestTLSServers(t *testing.T) {
 	h1 := protocols((*http.Protocols).SetHTTP1)
 	for name, c := range map[string]struct {
@@ -112,6 +112,7 @@ func TestTLSServers(t *testing.T) {
 		"P-256":       {func(c *tls.Config) { c.CurvePreferences = []tls.CurveID{tls.CurveP256} }, 1},
 		"P-521":       {func(c *tls.Config) { c.CurvePreferences = []tls.CurveID{tls.CurveP521} }, 1},
 		"P-384, 1.2":  {func(c *tls.Config) { c.CurvePreferences, c.MaxVersion = []tls.CurveID{tls.CurveP384}, tls.VersionTLS12 }, 1},
+		"X25519 only": {func(c *tls.Config) { c.CurvePreferences = []tls.CurveID{tls.X25519} }, 2},
 		"hybrid only": {func(c *tls.Config) { c.CurvePreferences = []tls.CurveID{tls.X25519MLKEM768} }, 2},
 	} {
 		address, hellos := greeted(t, h1, c.change)
