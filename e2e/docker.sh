@@ -9,41 +9,16 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-missing() {
-	echo "e2e-docker cannot run: $*" >&2
-	exit 1
-}
+# shellcheck source=e2e/needs.sh
+. e2e/needs.sh
 
 [ "$(uname -s)" = Linux ] || missing "it needs Linux"
 [ "$(id -u)" = 0 ] || missing "it needs root, for namespaces and control groups"
 
-declare -A package=(
-	[dockerd]=docker.io [docker]=docker.io [containerd]=containerd [runc]=runc [iptables]=iptables
-	[podman]=podman [conmon]=conmon [/usr/lib/podman/netavark]=netavark [ip]=iproute2 [unshare]=util-linux [nsenter]=util-linux [mount]=mount [find]=findutils
-)
+needs dockerd=docker.io docker=docker.io containerd=containerd runc=runc iptables=iptables podman=podman conmon=conmon \
+	/usr/lib/podman/netavark=netavark ip=iproute2 unshare=util-linux nsenter=util-linux mount=mount find=findutils
 if [ -n "${COMPOSE:-}" ]; then
-	package+=([prometheus]=prometheus [prometheus-alertmanager]=prometheus-alertmanager [busybox]=busybox [curl]=curl)
-fi
-lacking() {
-	for command in "${!package[@]}"; do
-		command -v "$command" >/dev/null || echo "${package[$command]}"
-	done | sort -u | xargs
-}
-if [ -n "$(lacking)" ]; then
-	command -v apt-get >/dev/null || missing "install what provides: $(lacking)"
-	echo "installing $(lacking)" >&2
-	# Nothing is to be started: the tests start their own.
-	if [ ! -e /usr/sbin/policy-rc.d ]; then
-		made_policy=/usr/sbin/policy-rc.d
-		printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d
-		chmod +x /usr/sbin/policy-rc.d
-		trap 'rm -f /usr/sbin/policy-rc.d' EXIT
-	fi
-	apt-get update -qq
-	# shellcheck disable=SC2046 # a word each
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(lacking) >/dev/null ||
-		missing "apt-get cannot install $(lacking)"
-	[ -z "$(lacking)" ] || missing "apt-get has not installed $(lacking)"
+	needs prometheus=prometheus prometheus-alertmanager=prometheus-alertmanager busybox=busybox curl=curl
 fi
 
 unshare --mount --pid --fork --net --mount-proc sh -c \
@@ -54,7 +29,6 @@ unshare --mount --pid --fork --net --mount-proc sh -c \
 TMPDIR=$(mktemp -d)
 export TMPDIR
 cleanup() {
-	[ -z "${made_policy:-}" ] || rm -f "$made_policy"
 	for _ in $(seq 50); do
 		find /sys/fs/cgroup -depth \( -path '*/e2e-docker-*' -o -path '*/libpod_parent*' \) -type d -exec rmdir {} + 2>/dev/null || true
 		rm -rf "$TMPDIR" 2>/dev/null && return

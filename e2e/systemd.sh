@@ -8,21 +8,15 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-missing() {
-	echo "e2e-systemd cannot run: $*" >&2
-	exit 1
-}
+# shellcheck source=e2e/needs.sh
+. e2e/needs.sh
+
 [ "$(uname -s)" = Linux ] || missing "it needs Linux"
 [ "$(id -u)" = 0 ] || missing "it needs root, to make a file system"
 [ "$(uname -m)" = x86_64 ] || missing "it knows the virtual machine of x86_64 only"
 
 kernel() { find /boot -name "vmlinuz-*-cloud-amd64" | sort --version-sort | tail -1; }
-if ! command -v qemu-system-x86_64 debootstrap mkfs.ext4 >/dev/null || [ -z "$(kernel)" ]; then
-	command -v apt-get >/dev/null || missing "install qemu-system-x86_64, debootstrap, mkfs.ext4 and a cloud kernel of Debian's"
-	apt-get update -qq
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-		qemu-system-x86 debootstrap e2fsprogs linux-image-cloud-amd64 >/dev/null || missing "apt-get cannot install them"
-fi
+needs qemu-system-x86_64=qemu-system-x86 debootstrap=debootstrap mkfs.ext4=e2fsprogs /usr/share/doc/linux-image-cloud-amd64=linux-image-cloud-amd64
 kernel=$(kernel)
 release=${kernel#/boot/vmlinuz-}
 

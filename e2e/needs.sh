@@ -1,0 +1,41 @@
+# shellcheck shell=bash
+# Copyright 2026 The prober_exporter Authors
+# Licensed under the Apache License, Version 2.0; see LICENSE.
+#
+# What the scripts of the end-to-end suites have in common; to be sourced.
+
+# missing REASON: the suite cannot run, and says why.
+missing() {
+	echo "$(basename "$0" .sh) cannot run: $*" >&2
+	exit 1
+}
+
+# needs COMMAND[|COMMAND...]=PACKAGE...: installs Debian's package of each command that is
+# not there under any of its names, or as a file. Nothing that it brings is started.
+needs() (
+	lacking() {
+		local need command commands
+		for need; do
+			IFS='|' read -ra commands <<<"${need%=*}"
+			for command in "${commands[@]}"; do
+				command -v "$command" >/dev/null && continue 2
+				[[ $command = /* && -e $command ]] && continue 2
+			done
+			echo "${need#*=}"
+		done | sort -u
+	}
+	mapfile -t packages < <(lacking "$@")
+	[ ${#packages[@]} -gt 0 ] || exit 0
+	{ command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; } || missing "install what provides: ${packages[*]}"
+	echo "installing ${packages[*]}" >&2
+	if [ ! -e /usr/sbin/policy-rc.d ]; then
+		trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+		printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d
+		chmod +x /usr/sbin/policy-rc.d
+	fi
+	apt-get update -qq
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}" >/dev/null ||
+		missing "apt-get cannot install ${packages[*]}"
+	mapfile -t packages < <(lacking "$@")
+	[ ${#packages[@]} = 0 ] || missing "apt-get has not installed ${packages[*]}"
+)
