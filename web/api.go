@@ -14,6 +14,8 @@
 package web
 
 import (
+	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -72,13 +74,26 @@ func (s *Server) config(w http.ResponseWriter, _ *http.Request) {
 	w.Write(body)
 }
 
+// targets writes one target after the other, each as it is at its turn: the outputs of
+// thousands of failing probes are not to be in memory all at once.
 func (s *Server) targets(w http.ResponseWriter, _ *http.Request) {
-	status := s.opts.Prober.Status(prober.Full)
-	list := Targets{Targets: make([]Target, len(status.Statuses))}
-	for i := range status.Statuses {
-		list.Targets[i] = newTarget(&status.Statuses[i])
+	w.Header().Set("Content-Type", "application/json")
+	body := bufio.NewWriterSize(w, 32<<10)
+	defer func() { _ = body.Flush() }() // it has the first error: the client has gone
+	enc, comma := json.NewEncoder(body), ""
+	_, _ = body.WriteString(`{"targets":[`)
+	for _, listed := range s.opts.Prober.Status(prober.Brief).Statuses {
+		t, ok := s.opts.Prober.Target(listed.Name, prober.Full)
+		if !ok {
+			continue // a reload has removed it
+		}
+		_, _ = body.WriteString(comma)
+		comma = ","
+		if err := enc.Encode(newTarget(&t)); err != nil {
+			return
+		}
 	}
-	writeJSON(w, http.StatusOK, list)
+	_, _ = body.WriteString("]}\n")
 }
 
 func (s *Server) target(w http.ResponseWriter, r *http.Request) {

@@ -17,10 +17,12 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -87,6 +89,42 @@ func TestTargets(t *testing.T) {
 	golden(t, "targets.json", get(h, "/api/v1/targets"))
 	golden(t, "target.json", get(h, "/api/v1/targets/app"))
 	expect(t, get(newServer(t, options(&fake{unloaded: true})).Handler(), "/api/v1/targets"), 200, `{"targets":[]}`+"\n")
+}
+
+// firstWrite is a client that notes how many targets had been asked for when it heard
+// something for the first time.
+type firstWrite struct {
+	*httptest.ResponseRecorder
+	f     *fake
+	asked int
+}
+
+func (w *firstWrite) Write(b []byte) (int, error) {
+	if w.asked == 0 {
+		w.asked = w.f.targetCalls
+	}
+	return w.ResponseRecorder.Write(b)
+}
+
+// Of 1,000 targets with outputs of 1 KiB the client has the first before a hundred are
+// read, and in the end all that are still there.
+func TestManyTargets(t *testing.T) {
+	f := &fake{}
+	for i := range 1000 {
+		s := rich()
+		s.Name = fmt.Sprint("app", i)
+		s.Probes[0].LastFailures = []prober.Attempt{{Output: strings.Repeat("x", 1<<10)}}
+		f.statuses = append(f.statuses, s)
+	}
+	w := &firstWrite{ResponseRecorder: httptest.NewRecorder(), f: f}
+	newServer(t, options(f)).Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/targets", nil))
+	if w.asked == 0 || w.asked > 100 {
+		t.Errorf("%d targets were read before the first was sent, want 100 at most", w.asked)
+	}
+	var all Targets
+	if err := json.Unmarshal(w.Body.Bytes(), &all); err != nil || len(all.Targets) != 1000 || all.Targets[999].Name != "app999" {
+		t.Errorf("got %d targets, %v", len(all.Targets), err)
+	}
 }
 
 func TestUnknownTarget(t *testing.T) {

@@ -41,6 +41,7 @@ type fake struct {
 	sourceUp           map[string]bool
 
 	statusCalls         int
+	targetCalls         int
 	probed, newInstance []string
 	onRemoved           func()
 }
@@ -66,6 +67,7 @@ func (f *fake) Status(prober.Detail) prober.Status {
 }
 
 func (f *fake) Target(name string, _ prober.Detail) (prober.TargetStatus, bool) {
+	f.targetCalls++
 	for _, t := range f.statuses {
 		if t.Name == name {
 			return t, true
