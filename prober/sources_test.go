@@ -14,130 +14,14 @@
 package prober
 
 import (
-	"context"
-	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/prober/gate"
 	"github.com/prober-exporter/prober_exporter/prober/instance"
 )
-
-// view is a source that a test plays: it sees what it is told.
-type view struct {
-	mu      sync.Mutex
-	seen    map[string]gate.Instance
-	details instance.Details
-	watched string // a word for each Watch (+name) and Forget (-name)
-	held    string // a word for each Hold: name, or !name when it ends
-	down    bool
-	runs    int
-	look    func() // what happens when a worker asks for a look
-	slow    time.Duration
-	changed func(string)
-}
-
-func (v *view) Instance(name string) gate.Instance {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.seen[name]
-}
-
-func (v *view) note(to *string, word string) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	*to += word + " "
-}
-
-func (v *view) Watch(t *config.Target)           { v.note(&v.watched, "+"+t.Name) }
-func (v *view) Forget(name string)               { v.note(&v.watched, "-"+name) }
-func (v *view) Hold(name string, held bool)      { v.note(&v.held, map[bool]string{false: "!"}[held]+name) }
-func (v *view) Describe(string) instance.Details { return v.details }
-
-func (v *view) Up() bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return !v.down
-}
-
-func (v *view) Run(ctx context.Context, changed func(string)) error {
-	v.mu.Lock()
-	v.runs++
-	v.changed = changed
-	v.mu.Unlock()
-	<-ctx.Done()
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.runs--
-	return nil
-}
-
-func (v *view) Look(ctx context.Context) {
-	v.mu.Lock()
-	look := v.look
-	v.mu.Unlock()
-	select {
-	case <-time.After(v.slow):
-	case <-ctx.Done():
-	}
-	if look != nil {
-		look()
-	}
-}
-
-// sees makes this the instance of app.
-func (v *view) sees(i gate.Instance) {
-	v.mu.Lock()
-	v.seen["app"] = i
-	changed := v.changed
-	v.mu.Unlock()
-	changed("app")
-}
-
-// runs is an instance that started now.
-func runs(id string) gate.Instance {
-	return gate.Instance{ID: id, Phase: gate.Running, StartedAt: time.Now()}
-}
-
-// watched is an app whose instances come from a source of that name, three probes
-// with a period of one second.
-func watched(source string) config.Target {
-	t := app("app", every(time.Second), every(time.Second), every(time.Second))
-	t.Instance = config.Instance{Source: source}
-	return t
-}
-
-// inView runs f in a bubble, in a world with an app that a view is the source of.
-func inView(t *testing.T, f func(w *world, v *view)) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		defer w.m.Close()
-		v := &view{seen: map[string]gate.Instance{}}
-		w.m.sources.make = func(c *config.Instance, _ *slog.Logger) instance.Watcher {
-			if c.Source == "view" {
-				return v
-			}
-			return nil
-		}
-		w.apply(watched("view"))
-		f(w, v)
-	})
-}
-
-// results are what the probes say, by the first letter: startup, readiness, liveness.
-func (w *world) results() string {
-	w.t.Helper()
-	var s string
-	for _, k := range gate.Kinds() {
-		s += w.probe("app", k).Result.String()[:1]
-	}
-	return s
-}
 
 // Until the source sees the target the gate waits (4.3): no attempt, not ready, live.
 // At the first sight the probes take their turn at once, and it is no restart.

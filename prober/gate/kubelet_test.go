@@ -1,0 +1,197 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package gate
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// kubelet plays what is around the gate: the published status, the pod's phase
+// and the restart policy.
+type kubelet struct {
+	*trace
+	now      time.Time
+	target   Target
+	deleting bool
+	// published is the Started flag that the workers see, publishedID whose it is.
+	published   bool
+	publishedID string
+	// older says that the container is older than the kubelet; unjudged, whether a
+	// probe has adopted it so and has no entry in its cache yet.
+	older    bool
+	unjudged [NumKinds]bool
+}
+
+func (k *kubelet) tick(tick tick) (outcomes [NumKinds]string, started, ready bool) {
+	k.deleting = k.deleting || strings.Contains(tick.Events, "d")
+	inst := k.instance(tick) // what the status says
+	seen := inst             // what the workers are told
+	if strings.ContainsAny(tick.Events, "FS") && tick.State != "0" {
+		seen = Instance{Final: true} // the pod has ended
+	}
+	k.older = strings.Contains(tick.Events, "p")
+	k.publish(inst)
+	for _, kind := range Kinds() {
+		outcomes[kind] = k.pass(kind, inst, seen, tick.Handlers[kind])
+		if k.Eager == 1 {
+			k.publish(inst)
+		}
+	}
+	return outcomes, k.started(inst), k.ready(inst)
+}
+
+func (k *kubelet) publish(inst Instance) {
+	k.published, k.publishedID = k.started(inst), inst.ID
+}
+
+// started carries the published flag of the same container over where the startup
+// probe has said nothing of it (rule 2.5.1 c).
+func (k *kubelet) started(inst Instance) bool {
+	carried := inst.running() && k.published && k.publishedID == inst.ID
+	startup := k.target.Probe(Startup)
+	silent := k.unjudged[Startup] || startup.Exists && startup.InstanceID != inst.ID
+	return k.target.Started(inst) || carried && silent
+}
+
+// ready adds what a restarted kubelet believes of a container that is older than
+// itself until its own probe has spoken (rule 2.7.4).
+func (k *kubelet) ready(inst Instance) bool {
+	if k.target.Ready(inst) || !k.started(inst) || !k.older {
+		return k.target.Ready(inst)
+	}
+	readiness := k.target.Probe(Readiness)
+	if !readiness.Exists {
+		return true
+	}
+	return (k.unjudged[Readiness] || readiness.InstanceID != inst.ID) && (k.Restart == nil || k.Restart.Ready)
+}
+
+func (k *kubelet) instance(tick tick) Instance {
+	inst := Instance{ID: strconv.Itoa(tick.ID), Deleting: k.deleting}
+	switch tick.State {
+	case "r":
+		inst.Phase = Running
+		inst.StartedAt = k.now.Add(-time.Duration(tick.X) * time.Millisecond)
+	case "w":
+		inst.Phase = Waiting
+	case "t":
+		inst.Phase = Terminated
+		inst.Final = k.Sidecar == 0 && (k.RestartPolicy == "Never" || k.RestartPolicy == "OnFailure" && tick.X == 0)
+	default:
+		return Instance{}
+	}
+	return inst
+}
+
+// pass makes one pass of a worker and writes it down as the vectors do.
+func (k *kubelet) pass(kind Kind, inst, seen Instance, handler byte) string {
+	if _, configured := k.Probes[kind.String()[:1]]; !configured {
+		return ""
+	}
+	before := k.target.Probe(kind)
+	if !before.Exists {
+		return "x"
+	}
+	goesOn, flag, attempts := "A", "-", "0"
+	if inst.known() {
+		flag = map[bool]string{true: "t", false: "f"}[k.published]
+	}
+	seeded := ""
+	if seen.known() && seen.ID != before.InstanceID {
+		seeded = k.meet(kind, seen)
+	}
+	met := k.target.Probe(kind)
+	next, verdict := k.target.Next(kind, seen, k.published, k.now)
+	decided := next.Probe(kind)
+	switch verdict {
+	case Wait:
+	case Attempt:
+		switch attempts = "1"; handler {
+		case 'S', 'W':
+			next = next.Fold(kind, Success)
+		case 'F', 'U':
+			next = next.Fold(kind, Failure)
+		case 'E':
+			attempts = "3"
+		}
+	case Quit:
+		goesOn = "X"
+	}
+	after := next.Probe(kind)
+	k.target = next
+	if verdict == Quit {
+		k.target = next.Remove(kind)
+	}
+	updates := seeded + updates(kind, met, decided, after)
+	if updates != seeded {
+		k.unjudged[kind] = false
+	}
+	cached, hold := letter(after), "."
+	if k.unjudged[kind] {
+		cached = "-"
+	}
+	if after.Held {
+		hold = "h"
+	}
+	if updates != "" {
+		updates = ":" + updates
+	}
+	return goesOn + flag + attempts + cached + hold + after.Last.String()[:1] + strconv.Itoa(after.Run) + updates
+}
+
+// meet is what happens at first sight of a container beside its initial value: one
+// that is older than the kubelet gets none, and a sidecar's startup probe takes the
+// Started flag's word for it. It returns the updates.
+func (k *kubelet) meet(kind Kind, inst Instance) string {
+	k.unjudged[kind] = false
+	seeds := kind == Startup && k.Sidecar == 1 && k.published
+	switch {
+	case seeds && k.older:
+		k.target = k.target.Adopt(kind, inst, Success)
+	case k.older:
+		k.target = k.target.Adopt(kind, inst, Unknown)
+		k.unjudged[kind] = true
+	}
+	if seeds {
+		return "S"
+	}
+	return ""
+}
+
+// letter is a probe's entry in the results cache.
+func letter(p Probe) string {
+	if p.InstanceID == "" {
+		return "-"
+	}
+	return p.Result.String()[:1]
+}
+
+// updates are the changes of a probe's entry during a pass, in order: the initial
+// value of a new container, what was decided before the attempt, and the result.
+func updates(kind Kind, before, decided, after Probe) (u string) {
+	last := before.Result
+	if decided.InstanceID != before.InstanceID {
+		last = kind.initial()
+		u = last.String()[:1]
+	}
+	for _, r := range []Result{decided.Result, after.Result} {
+		if r != last {
+			u += r.String()[:1]
+		}
+		last = r
+	}
+	return u
+}
