@@ -161,8 +161,15 @@ func TestNetworkLeavesNothing(t *testing.T) {
 		}
 	}
 	round()
-	time.Sleep(20 * time.Millisecond) // until the servers are done with it
-	files, goroutines := descriptors(t), runtime.NumGoroutine()
+	var files, goroutines, same int
+	eventually(t, "the servers are done with it", func() bool {
+		f, g := descriptors(t), runtime.NumGoroutine()
+		if f != files || g != goroutines {
+			files, goroutines, same = f, g, 0
+		}
+		same++
+		return same == 10
+	})
 	for range 200/len(sorts)/2 + 1 {
 		round()
 	}

@@ -16,9 +16,11 @@ package action
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -179,7 +181,11 @@ func TestSocketIsThereLater(t *testing.T) {
 		}
 		ended <- err
 	}()
-	time.Sleep(100 * time.Millisecond)
+	asked := fmt.Sprintf(":%04X 02 ", to.Port()) // remote port, SYN_SENT
+	eventually(t, "it has asked in vain", func() bool {
+		sockets, err := os.ReadFile("/proc/self/net/tcp")
+		return err == nil && strings.Contains(string(sockets), asked)
+	})
 	accepted, _, err := unix.Accept(fd)
 	if err != nil {
 		t.Fatal(err)

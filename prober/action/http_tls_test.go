@@ -202,11 +202,13 @@ func TestTLSSlow(t *testing.T) {
 	for name, serve := range map[string]func(net.Conn){
 		"silent": mute,
 		"a byte at a time": func(conn net.Conn) {
+			pace := time.NewTicker(20 * time.Millisecond)
+			defer pace.Stop()
 			for _, b := range []byte("\x16\x03\x03\x40\x00" + strings.Repeat("x", 1<<10)) {
 				if _, err := conn.Write([]byte{b}); err != nil {
 					return
 				}
-				time.Sleep(20 * time.Millisecond)
+				<-pace.C
 			}
 			io.Copy(io.Discard, conn)
 		},

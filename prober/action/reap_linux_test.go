@@ -202,8 +202,16 @@ func TestReapOrphansBehindOwnChild(t *testing.T) {
 		defer close(stopped)
 		ReapOrphans(ctx)
 	}()
-	// Time for the first search: it must find nothing that it may reap.
-	time.Sleep(20 * time.Millisecond)
+	// The first search must find nothing that it may reap.
+	eventually(t, "the first search is over", func() bool {
+		stacks := make([]byte, 1<<20)
+		for g := range strings.SplitSeq(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {
+			if header, _, _ := strings.Cut(g, "\n"); strings.Contains(header, "[select") && strings.Contains(g, ".ReapOrphans(") {
+				return true
+			}
+		}
+		return false
+	})
 	if end, err := waitChild(own); err != nil || end.ExitCode() != 3 {
 		t.Errorf("got %v, error %v; want exit status 3", end, err)
 	}
