@@ -33,7 +33,7 @@ PLATFORMS ?= linux/amd64 linux/arm64 linux/arm linux/386 linux/ppc64le linux/s39
 .PHONY: all build test lint workflows cross check fuzz bench bench-parts dist reproducible mixin mixin-test \
 	e2e-prometheus e2e-page e2e-docker e2e-compose e2e-apiserver e2e-kubernetes e2e-systemd clean
 
-all: check build
+all: check build ## What a pull request must pass.
 
 build: ## The static binary, as the image has it.
 	CGO_ENABLED=0 $(GO) build $(BUILDFLAGS) -ldflags '$(LDFLAGS)' -o prober_exporter .
@@ -47,7 +47,7 @@ reproducible: ## Two clones in two places with two build caches give the same ar
 test: ## All tests, as CI runs them.
 	$(GO) test -race -shuffle=on -timeout 10m ./...
 
-lint: $(GOLANGCI_LINT)
+lint: $(GOLANGCI_LINT) ## The rules of .golangci.yml. The linter is built into bin/.
 	$(GOLANGCI_LINT) run ./...
 
 workflows: ## What GitHub runs is checked before it does.
@@ -62,7 +62,7 @@ cross: ## The systems that nobody tests must compile.
 	GOOS=windows $(GO) vet ./...
 	GOOS=darwin $(GO) vet ./...
 
-check: lint cross test
+check: lint cross test ## All of it but the binary.
 
 fuzz: ## Each fuzz target for FUZZTIME.
 	set -e; for p in $$($(GO) list ./...); do \
@@ -129,5 +129,5 @@ mixin: ## Renders alerts, rules and dashboard.
 mixin-test: ## What is rendered is current, and does what it should. Needs promtool.
 	cd mixin && $(GO) test -count=1 ./...
 
-clean:
-	rm -rf bin dist prober_exporter
+clean: ## All that make has made.
+	rm -rf bin dist prober_exporter e2e/page/artifacts
