@@ -21,21 +21,8 @@ if [ -n "${COMPOSE:-}" ]; then
 	needs prometheus=prometheus prometheus-alertmanager=prometheus-alertmanager busybox=busybox curl=curl
 fi
 
-unshare --mount --pid --fork --net --mount-proc sh -c \
-	'mount --make-rprivate / && mount -t tmpfs tmpfs /run && ip link add e2e type bridge' 2>/dev/null ||
-	missing "this environment does not allow mount, process and network namespaces, or bridges in them (a container without privileges?)"
-
-# The tests clean up after themselves. This is for the case that they are killed.
-TMPDIR=$(mktemp -d)
-export TMPDIR
-cleanup() {
-	for _ in $(seq 50); do
-		find /sys/fs/cgroup -depth \( -path '*/e2e-docker-*' -o -path '*/libpod_parent*' \) -type d -exec rmdir {} + 2>/dev/null || true
-		rm -rf "$TMPDIR" 2>/dev/null && return
-		sleep 0.1
-	done
-}
-trap cleanup EXIT
+needs_namespaces --net
+scratch '*/e2e-docker-*' '*/libpod_parent*'
 
 chmod 755 "$TMPDIR" # an agent that is nobody has to pass
 go test -tags e2e -run "^Test${COMPOSE:-Docker}" -count=1 -timeout 10m -v "$@" ./e2e

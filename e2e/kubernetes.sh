@@ -17,21 +17,8 @@ cd "$(dirname "$0")/.."
 needs containerd=containerd ctr=containerd runc=runc iptables=iptables ip=iproute2 unshare=util-linux mount=mount find=findutils \
 	'/usr/lib/cni/bridge|/opt/cni/bin/bridge=containernetworking-plugins'
 
-unshare --mount --pid --fork --net --uts --ipc --mount-proc sh -c \
-	'mount --make-rprivate / && mount -t tmpfs tmpfs /run && ip link add e2e type bridge' 2>/dev/null ||
-	missing "this environment does not allow mount, process and network namespaces, or bridges in them (a container without privileges?)"
-
-# The tests clean up after themselves. This is for the case that they are killed.
-TMPDIR=$(mktemp -d)
-export TMPDIR
-cleanup() {
-	for _ in $(seq 50); do
-		find /sys/fs/cgroup -depth -path '*/e2e-kubernetes-*' -type d -exec rmdir {} + 2>/dev/null || true
-		rm -rf "$TMPDIR" 2>/dev/null && return
-		sleep 0.1
-	done
-}
-trap cleanup EXIT
+needs_namespaces --net --uts --ipc
+scratch '*/e2e-kubernetes-*'
 
 cd e2e/kubernetes
 # The tests wait for minutes and work for moments: all of them at a time.

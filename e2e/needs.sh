@@ -39,3 +39,31 @@ needs() (
 	mapfile -t packages < <(lacking "$@")
 	[ ${#packages[@]} = 0 ] || missing "apt-get has not installed ${packages[*]}"
 )
+
+# needs_namespaces FLAG...: the suite runs in mounts and processes of its own, and in what
+# else these flags of unshare say, a network with a bridge among it.
+needs_namespaces() {
+	unshare --mount --pid --fork "$@" --mount-proc sh -c \
+		'mount --make-rprivate / && mount -t tmpfs tmpfs /run && ip link add e2e type bridge' 2>/dev/null ||
+		missing "this environment does not allow mount, process and network namespaces, or bridges in them (a container without privileges?)"
+}
+
+# scratch PATTERN...: makes a TMPDIR that goes with the script, and the control groups whose
+# paths match go, too. The tests clean up after themselves: this is for those that are killed.
+scratch() {
+	TMPDIR=$(mktemp -d)
+	export TMPDIR
+	scratch_groups=(-false)
+	local pattern
+	for pattern; do
+		scratch_groups+=(-o -path "$pattern")
+	done
+	trap scrub EXIT
+}
+scrub() {
+	for _ in $(seq 50); do
+		find /sys/fs/cgroup -depth \( "${scratch_groups[@]}" \) -type d -exec rmdir {} + 2>/dev/null || true
+		rm -rf "$TMPDIR" 2>/dev/null && return
+		sleep 0.1
+	done
+}
