@@ -22,6 +22,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -43,7 +44,7 @@ type app struct {
 
 func newApp(t *testing.T) *app {
 	t.Helper()
-	a := &app{t: t, port: freePort(t)}
+	a := &app{t: t, port: freePort()}
 	a.start()
 	t.Cleanup(a.stop)
 	return a
@@ -101,7 +102,7 @@ type agent struct {
 // ship starts an agent with a configuration in which PORT is the app's.
 func ship(t *testing.T, configuration string, args ...string) *agent {
 	t.Helper()
-	address := "127.0.0.1:" + freePort(t)
+	address := "127.0.0.1:" + freePort()
 	a := &agent{t: t, url: "http://" + address, file: filepath.Join(t.TempDir(), "prober.yml")}
 	a.args = append([]string{"--config.file=" + a.file, "--web.listen-address=" + address}, args...)
 	a.write(configuration)
@@ -144,16 +145,18 @@ func (a *agent) stop() {
 	_ = a.cmd.Wait()
 }
 
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+// given is the last port that has been given out.
+var given = 20000 + os.Getpid()%10000
+
+// freePort returns a port on loopback that nobody has. It is below those of outgoing
+// connections, which could take it while an agent or application is restarted.
+func freePort() string {
+	for {
+		given++
+		port := strconv.Itoa(given)
+		if l, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
+			l.Close()
+			return port
+		}
 	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
 }
