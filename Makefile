@@ -6,6 +6,8 @@ GOLANGCI_LINT  = bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
 GOLANGCI_LINT_VERSION = v2.15.0
 ACTIONLINT_VERSION = v1.7.12
 FUZZTIME      ?= 30s
+# Those with code of ours.
+MODULES        = . mixin e2e/apiserver e2e/kubernetes e2e/page
 
 VERSION  := $(shell cat VERSION)
 REVISION := $(shell git rev-parse HEAD 2>/dev/null)
@@ -47,8 +49,8 @@ reproducible: ## Two clones in two places with two build caches give the same ar
 test: ## All tests, as CI runs them.
 	$(GO) test -race -shuffle=on -timeout 10m ./...
 
-lint: $(GOLANGCI_LINT) ## The rules of .golangci.yml. The linter is built into bin/.
-	$(GOLANGCI_LINT) run ./...
+lint: $(GOLANGCI_LINT) ## The rules of .golangci.yml, for Linux. The linter is built into bin/.
+	set -e; for module in $(MODULES); do (cd $$module && GOOS=linux $(CURDIR)/$(GOLANGCI_LINT) run ./...); done
 
 workflows: ## What GitHub runs is checked before it does.
 	$(GO) run github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION) -color
