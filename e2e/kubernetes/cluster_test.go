@@ -36,6 +36,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/distribution/reference"
 )
 
 // All addresses are those for documentation: they exist in the test's own network only.
@@ -134,8 +136,8 @@ state = "/run/containerd/state"
 		names      []string
 	}{
 		{"testdata/pause/Dockerfile", []string{"example.test/pause:e2e"}},
-		{"testdata/app/Dockerfile", []string{"docker.io/library/shop:1.0"}},
-		{"../../Dockerfile", []string{"docker.io/library/prober-exporter:0.1.0", passing}},
+		{"testdata/app/Dockerfile", []string{canonical("shop:1.0")}},
+		{"../../Dockerfile", []string{canonical("prober-exporter:0.1.0"), canonical(passing)}},
 	} {
 		built, err := buildImage(i.dockerfile, programs)
 		if err != nil {
@@ -156,7 +158,16 @@ state = "/run/containerd/state"
 }
 
 // passing is a name of the agent's image that a test takes away.
-const passing = "docker.io/library/prober-exporter:passing"
+const passing = "prober-exporter:passing"
+
+// canonical returns the name that the kubelet's asking for an image has in containerd.
+func canonical(name string) string {
+	named, err := reference.ParseDockerRef(name)
+	if err != nil {
+		panic(err)
+	}
+	return named.String()
+}
 
 // ctr does something with containerd.
 func ctr(args ...string) error {

@@ -2,4 +2,9 @@ module github.com/prober-exporter/prober_exporter/e2e/kubernetes
 
 go 1.26.0
 
-require gopkg.in/yaml.v3 v3.0.1
+require (
+	github.com/distribution/reference v0.6.0
+	gopkg.in/yaml.v3 v3.0.1
+)
+
+require github.com/opencontainers/go-digest v1.0.0 // indirect

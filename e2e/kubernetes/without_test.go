@@ -32,7 +32,7 @@ func TestAgentGone(t *testing.T) {
 		"failureThreshold: 330", "failureThreshold: 30"))
 	p.begins()
 	app := p.process("app")
-	if err := ctr("images", "rm", "--sync", passing); err != nil { // it cannot be started again
+	if err := ctr("images", "rm", "--sync", canonical(passing)); err != nil { // it cannot be started again
 		t.Fatal(err)
 	}
 	began := time.Now()
