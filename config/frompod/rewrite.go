@@ -122,8 +122,9 @@ func (c *converter) rewriteWorkload(w *workload, e *editor) string {
 			e.replace(node, key, probe(kind, some.container.name, cfg.Targets[i].Probe(kind), grace))
 		}
 	}
-	c.addSidecar(w, e)
+	// The volume first: where volumes end, containers may begin, and what is put in one place stays in this order.
 	c.addVolume(w, e, scalar(lookup(parsed(m), "metadata"), "name"))
+	c.addSidecar(w, e)
 	block(w.spec.get("containers").node) // if it is to be written anew
 	return m
 }
