@@ -147,6 +147,7 @@ func (c *converter) read(d *document) {
 	}
 	// What is no concern of ours passes, whatever it is.
 	if !concerns(root.Content[0]) {
+		c.warnUnread(place{node: root.Content[0]})
 		return
 	}
 	e := expander{c: c, left: maxNodes}

@@ -158,3 +158,20 @@ func (c *converter) movable(k *container) chosen {
 	}
 	return some
 }
+
+// warnUnread warns of what has containers and is no workload that is known, so that
+// nobody takes its probes for moved.
+func (c *converter) warnUnread(root place) {
+	spec := root
+	_, path := podSpec(scalar(root.node, "kind"))
+	if path == nil {
+		path = []string{"spec", "template", "spec"}
+	}
+	for _, key := range path {
+		spec = spec.get(key)
+	}
+	if spec.get("containers").node != nil {
+		c.warn(root.node.Line, join(root.path, "kind"), fmt.Sprintf("%s of apiVersion %q is not read, whatever probes it has",
+			scalar(root.node, "kind"), scalar(root.node, "apiVersion")))
+	}
+}

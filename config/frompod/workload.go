@@ -80,6 +80,7 @@ func (c *converter) workloads(root place) []workload {
 		group, version = "", group
 	}
 	if path == nil || group != wantGroup || version == "" {
+		c.warnUnread(root)
 		return nil
 	}
 	w := workload{kind: kind, root: root, spec: root}
