@@ -93,6 +93,9 @@ func healthCheck(ctx context.Context, address string, w io.Writer) error {
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
+	if _, err := parseURL(address); err != nil {
+		return fmt.Errorf("health check: %w", err)
+	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
 		return fmt.Errorf("health check: %w", err)

@@ -194,15 +194,20 @@ func (o *options) check(externalURL string) error {
 	if externalURL == "" {
 		return nil
 	}
-	u, err := url.Parse(externalURL)
-	if err == nil && (u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-		err = errors.New("must be an http or https URL with a host")
-	}
-	if err != nil {
+	var err error
+	if o.externalURL, err = parseURL(externalURL); err != nil {
 		return fmt.Errorf("--web.external-url: %w", err)
 	}
-	o.externalURL = u
 	return nil
+}
+
+// parseURL returns a URL that HTTP can ask.
+func parseURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if !strings.Contains(text, "://") || err == nil && (u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		err = errors.New("must be an http or https URL with a host")
+	}
+	return u, err
 }
 
 // newLogger returns the one log, written through go-kit as all of Prometheus' were.

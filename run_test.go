@@ -149,6 +149,7 @@ func TestFailOpen(t *testing.T) {
 			a.is(a.web+"/config", 503, "")
 			a.is(a.web+"/", 200, "No configuration is loaded ("+file+"): nothing is probed.")
 			a.logs("level=error", "configuration not loaded")
+			a.logs("level=warn", "going on without a configuration", "file="+file)
 			if got := metric(t, a, "prober_exporter_config_last_reload_successful"); got != "0" {
 				t.Errorf("last reload successful: %q, want 0", got)
 			}
@@ -284,6 +285,7 @@ func TestHealthCheck(t *testing.T) {
 		a.health + "/ready/nobody": 1,
 		"http://127.0.0.1:1/":      1,
 		"nonsense://":              1,
+		a.health[len("http://"):]:  1,
 		"http://bad host/":         1,
 	} {
 		var log bytes.Buffer

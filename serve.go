@@ -73,6 +73,9 @@ func serve(ctx context.Context, o *options, log *slog.Logger) error {
 	}
 	// This begins to probe: it comes after all that can go wrong.
 	_ = l.apply(first) // it has been logged
+	if first.err != nil {
+		log.Warn("going on without a configuration: nothing is probed, every live answers 200, and nothing is ready", "file", o.configFile)
+	}
 	collectAgain()
 	if o.autoReload || o.failOpen {
 		p.workers.Go(func() { l.watch(background, o.autoReloadInterval, o.autoReload) })
