@@ -69,15 +69,25 @@ func (h *HTTPGet) secrets() []string {
 		}
 	}
 	if user, ok := userinfo(h.Path); ok {
-		_, password, _ := strings.Cut(user, ":")
-		secrets = append(secrets, user, password)
+		name, password, has := strings.Cut(user, ":")
+		secrets = append(secrets, user, password, masked(name, has))
 		if u, err := url.Parse(h.Path); err == nil && u.User != nil {
-			password, _ := u.User.Password()
+			password, has := u.User.Password()
 			plain := u.User.Username() + ":" + password
+			secrets = append(secrets, masked(u.User.Username(), has))
 			secrets = append(secrets, plain, password, base64.StdEncoding.EncodeToString([]byte(plain)))
 		}
 	}
 	return secrets
+}
+
+// masked returns what an error of net/http leaves of a user with a password. The name
+// alone is looked for in no output: it may be any word.
+func masked(name string, hasPassword bool) string {
+	if name == "" || !hasPassword {
+		return ""
+	}
+	return name + ":***"
 }
 
 // userinfo returns the user and password of a path such as http://u:p@x/y, which

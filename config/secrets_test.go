@@ -47,7 +47,7 @@ func TestSecrets(t *testing.T) {
 	got := target.Secrets()
 	want := []string{
 		"Basic am9lOmh1bnRlcjI=", "http://$(TOKEN)@h", "am9lOmh1bnRlcjI=", " Bearer tok.en ", "http://s3cret@h", "Bearer tok.en",
-		"us%65r:p%40ss", "dXNlcjpwQHNz", "joe:hunter2", "user:p@ss", "bmFtZTo=", "some key", "hunter2", "p%40ss",
+		"us%65r:p%40ss", "dXNlcjpwQHNz", "joe:hunter2", "us%65r:***", "user:p@ss", "bmFtZTo=", "some key", "user:***", "hunter2", "p%40ss",
 		"s3cret", "tok.en", "later", "name:", "name", "p@ss",
 	}
 	if !slices.Equal(got, want) {
