@@ -82,12 +82,12 @@ func stdinArgument(args []string) []string {
 	return args
 }
 
-// checkFromPod says which flag of the conversion cannot be.
+// checkFromPod says which flag of the conversion, or of what else ends at once, cannot be.
 func (o *options) checkFromPod() error {
 	switch {
 	case o.isFromPod && o.fromPod == "":
 		return errors.New("--config.from-pod needs a file, or - for stdin")
-	case o.isFromPod && (o.configCheck || o.isHealthCheck):
+	case o.isFromPod && o.configCheck, o.isFromPod && o.isHealthCheck, o.configCheck && o.isHealthCheck:
 		return errors.New("--config.from-pod, --config.check and --health.check exclude each other")
 	case !o.isFromPod && o.fromPodRewrite:
 		return errors.New("--config.from-pod.rewrite needs --config.from-pod")

@@ -144,6 +144,7 @@ func TestFromPodFails(t *testing.T) {
 		{"--config.from-pod.rewrite"},
 		{"--config.from-pod=-", "--config.check"},
 		{"--config.from-pod=-", "--health.check=http://127.0.0.1/"},
+		{"--config.check", "--health.check=http://127.0.0.1/"},
 		{"--config.from-pod=-", "--config.from-pod.image="},
 	} {
 		if code, _, said := pod(t, nil, args...); code != exitUsage || !strings.HasPrefix(said, "prober_exporter: error: --config.from-pod") {
