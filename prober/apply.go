@@ -57,6 +57,11 @@ func (m *Manager) Apply(cfg *config.Config) error {
 	retire(ended)
 	for i := range cfg.Targets {
 		if c := &cfg.Targets[i]; after[i] == nil {
+			if len(before) > 0 {
+				// One that outlives the next reloads must not keep all of this file in memory.
+				alone := *c
+				c = &alone
+			}
 			after[i] = newTarget(m, c, m.sources.acquire(c), beforeByName[c.Name])
 			byName[c.Name] = after[i]
 			begun = append(begun, after[i])

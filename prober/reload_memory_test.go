@@ -1,0 +1,65 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package prober
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+	"weak"
+
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/prober/action"
+)
+
+// 20 reloads, each of which changes another one of 20 targets, leave no configuration in
+// memory but the first: what each has brought is one target.
+func TestReloadsLeaveNoConfigurations(t *testing.T) {
+	m := New(Options{})
+	defer m.Close()
+	m.newAction = func(*config.Target, *config.Probe) action.Func {
+		return func(context.Context) (action.Outcome, error) { return good, nil }
+	}
+	periods := make([]time.Duration, 20)
+	var kept []weak.Pointer[config.Target]
+	for i := range periods {
+		periods[i] = time.Hour
+	}
+	for i := range periods {
+		periods[i] += time.Second
+		cfg := new(config.Config)
+		for n, period := range periods {
+			cfg.Targets = append(cfg.Targets, app(fmt.Sprintf("t%d", n), nil, every(period), nil))
+		}
+		kept = append(kept, weak.Make(&cfg.Targets[0]))
+		if err := m.Apply(cfg); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runtime.GC()
+	alive := 0
+	for _, k := range kept[1:] {
+		if k.Value() != nil {
+			alive++
+		}
+	}
+	if alive > 0 {
+		t.Errorf("%d of the later configurations are in memory", alive)
+	}
+	if got := len(m.Status(Brief).Statuses); got != 20 {
+		t.Errorf("%d targets, want 20", got)
+	}
+}
