@@ -14,6 +14,7 @@
 package action
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -125,6 +126,58 @@ func TestTLSServers(t *testing.T) {
 			// sees two hellos.
 			if seen := hellos(); len(seen) != tries && name != "P-256" && name != "P-521" {
 				t.Errorf("%s: %d hellos, want %d", name, len(seen), tries)
+			}
+		}
+	}
+}
+
+// unsaid is a connection that says nothing of what is wrong with a handshake: where TLS
+// would send an alert, it ends.
+type unsaid struct{ net.Conn }
+
+func (u unsaid) Write(p []byte) (int, error) {
+	const alert = 21
+	if p[0] == alert {
+		u.Close()
+	}
+	return u.Conn.Write(p)
+}
+
+// A server that wants another key exchange, and does not say so but hangs up, is found
+// well at the second try, and from then on at the first; one that ends every handshake
+// fails with net/http's text. Once a handshake was good there is no second try.
+func TestTLSHangsUp(t *testing.T) {
+	certificates := webServer(t, nil, protocols((*http.Protocols).SetHTTP1), true).TLS.Certificates
+	var tries, only atomic.Int64 // only: the key exchange that the server can do
+	address := raw(t, func(conn net.Conn) {
+		tries.Add(1)
+		server := tls.Server(unsaid{conn}, &tls.Config{Certificates: certificates, CurvePreferences: []tls.CurveID{tls.CurveID(only.Load())}})
+		if _, err := http.ReadRequest(bufio.NewReader(server)); err == nil {
+			io.WriteString(server, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+		}
+		server.Close()
+	})
+	const nothing = 0xffff
+	for _, c := range []struct {
+		name  string
+		only  []tls.CurveID
+		tries []int64
+		good  []bool
+	}{
+		{"X25519 only", []tls.CurveID{tls.X25519, tls.X25519}, []int64{2, 1}, []bool{true, true}},
+		{"up, and down", []tls.CurveID{tls.CurveP256, nothing, nothing}, []int64{1, 1, 1}, []bool{true, false, false}},
+		{"down, and up", []tls.CurveID{nothing, nothing, tls.CurveP256, nothing}, []int64{2, 2, 1, 1}, []bool{false, false, true, false}},
+	} {
+		direct, library := bothWays(address, 10*time.Second, config.HTTPGet{Path: "/", Scheme: "HTTPS"})
+		for i, curve := range c.only {
+			only.Store(int64(curve))
+			want := attempt(t, library)
+			tries.Store(0)
+			if got := attempt(t, direct); got != want || got.Success != c.good[i] {
+				t.Errorf("%s: got %+v, want %+v", c.name, got, want)
+			}
+			if n := tries.Load(); n != c.tries[i] {
+				t.Errorf("%s: attempt %d took %d connections, want %d", c.name, i+1, n, c.tries[i])
 			}
 		}
 	}

@@ -49,11 +49,11 @@ const (
 
 // httpGet is what the attempts of an httpGet probe have in common.
 type httpGet struct {
-	target    *config.Target
-	probe     *config.Probe
-	plan      atomic.Pointer[plan] // made by the first attempt
-	allCurves atomic.Bool          // see secure
-	http2     bool                 // is offered over TLS
+	target *config.Target
+	probe  *config.Probe
+	plan   atomic.Pointer[plan] // made by the first attempt
+	curves atomic.Uint32        // see secure
+	http2  bool                 // is offered over TLS
 }
 
 // newHTTPGet returns the action that asks a URL. Where the URL cannot be built, each
