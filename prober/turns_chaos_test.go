@@ -1,0 +1,185 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package prober
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/prober/action"
+	"github.com/prober-exporter/prober_exporter/prober/gate"
+	"github.com/prober-exporter/prober_exporter/prober/instance"
+)
+
+// chaos does at random what can happen to an app while its turns are due, under way or
+// just over; several of it at a time.
+type chaos struct {
+	*world
+	v       *view
+	periods []time.Duration
+	loads   chan struct{} // one at a time; a mutex would stop the time of the bubble
+}
+
+// answer ends at once, in time, or after several periods; some answers do not heed ctx.
+func (c *chaos) answer(ctx context.Context) (action.Outcome, error) {
+	lasts := []time.Duration{0, 0, ms, 90 * ms, 100 * ms, 250 * ms, 700 * ms}[rand.IntN(7)]
+	if rand.IntN(4) == 0 {
+		ctx = context.Background()
+	}
+	select {
+	case <-time.After(lasts):
+	case <-ctx.Done():
+		return action.Outcome{}, ctx.Err()
+	}
+	return []action.Outcome{good, good, bad}[rand.IntN(3)], nil
+}
+
+func (c *chaos) reload() {
+	c.loads <- struct{}{}
+	defer func() { <-c.loads }()
+	period := func() time.Duration { return c.periods[rand.IntN(len(c.periods))] }
+	t := labelled(app("app", every(period()), every(period()), every(period())), fmt.Sprint(rand.IntN(2)))
+	t.Instance.Source = "view"
+	_ = c.m.Apply(&config.Config{Targets: []config.Target{t}}) // which is refused at the end
+}
+
+func (c *chaos) happens() {
+	id := fmt.Sprint(rand.IntN(3))
+	i := gate.Instance{ID: id, Phase: gate.Running, StartedAt: c.begin, MaxHold: time.Second}
+	switch rand.IntN(9) {
+	case 0:
+		c.reload()
+	case 1, 2:
+		c.m.Probe("app")
+	case 3:
+		c.m.NewInstance("app")
+	case 4:
+		i.Phase, i.Final = gate.Terminated, rand.IntN(2) == 0
+		c.v.sees(i)
+	case 5:
+		i.Deleting = true
+		c.v.sees(i)
+	case 6:
+		c.v.sees(gate.Instance{})
+	default:
+		c.v.sees(i)
+	}
+}
+
+// Whatever happens when, in 5 s and at the same moments: no probe overlaps itself, and in
+// the peace that follows each has its turns on its grid. A stop at any moment ends all.
+func TestTurnsAmongAnything(t *testing.T) {
+	for range 30 {
+		synctest.Test(t, testTurnsAmongAnything)
+	}
+}
+
+func testTurnsAmongAnything(t *testing.T) {
+	c := &chaos{
+		world:   newWorld(t),
+		v:       &view{seen: map[string]gate.Instance{}},
+		loads:   make(chan struct{}, 1),
+		periods: []time.Duration{10 * ms, 100 * ms, 300 * ms, time.Second},
+	}
+	c.m.log = slog.New(slog.DiscardHandler)
+	c.m.slots = make(chan struct{}, 1+rand.IntN(3))
+	c.m.sources.make = func(*config.Instance, *slog.Logger) instance.Watcher { return c.v }
+	kinds := []string{"app/startup", "app/readiness", "app/liveness"}
+	for _, k := range kinds {
+		c.on(k, c.answer)
+	}
+	c.reload()
+	synctest.Wait()
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for time.Since(c.begin) < 5*time.Second {
+				c.happens()
+				time.Sleep(time.Duration(rand.IntN(6)) * 10 * ms)
+			}
+		})
+	}
+	all.Go(func() {
+		for time.Since(c.begin) < 5*time.Second {
+			c.m.Status(Full)
+			c.m.Overdue()
+			time.Sleep(10 * ms)
+		}
+	})
+	all.Wait()
+
+	for _, k := range kinds {
+		c.says(k, good)
+	}
+	c.v.sees(gate.Instance{ID: "peace", Phase: gate.Running, StartedAt: time.Now(), MaxHold: gate.UntilNewInstance})
+	time.Sleep(4 * time.Second)
+	synctest.Wait()
+	c.is("app", "SRL")
+	for _, k := range []gate.Kind{gate.Readiness, gate.Liveness} {
+		c.onGrid(k, 8*time.Second)
+	}
+	before := c.m.Status(Brief)
+	if before.InFlight != 0 || len(c.m.Overdue()) != 0 || len(c.m.slots) != 0 {
+		t.Errorf("%d in flight, %q overdue, %d slots taken; want none", before.InFlight, c.m.Overdue(), len(c.m.slots))
+	}
+
+	for _, k := range kinds {
+		c.on(k, c.answer)
+	}
+	for range 3 {
+		all.Go(func() {
+			for range 5 {
+				c.happens()
+				time.Sleep(time.Duration(rand.IntN(3)) * 10 * ms)
+			}
+		})
+	}
+	time.Sleep(time.Duration(rand.IntN(30)) * ms)
+	c.loads <- struct{}{}
+	if rand.IntN(2) == 0 {
+		c.m.Stop()
+		time.Sleep(time.Duration(rand.IntN(30)) * ms)
+	}
+	c.m.Close()
+	<-c.loads
+	made := len(slices.Concat(c.at(kinds[0]), c.at(kinds[1]), c.at(kinds[2])))
+	all.Wait()
+	time.Sleep(time.Minute)
+	if got := len(slices.Concat(c.at(kinds[0]), c.at(kinds[1]), c.at(kinds[2]))); got != made {
+		t.Errorf("%d attempts after Close", got-made)
+	}
+}
+
+// onGrid checks that a probe's attempts since then, and in the period before, lie one period apart.
+func (c *chaos) onGrid(k gate.Kind, from time.Duration) {
+	c.t.Helper()
+	period := c.probe("app", k).Period
+	at := slices.DeleteFunc(c.at("app/"+k.String()), func(d time.Duration) bool { return d < from-period })
+	if len(at) < 2 {
+		c.t.Errorf("%v: attempts at %v, want one each %v", k, at, period)
+	}
+	for i := 1; i < len(at); i++ {
+		if at[i]-at[i-1] != period {
+			c.t.Errorf("%v: attempts at %v and %v, want %v between them", k, at[i-1], at[i], period)
+		}
+	}
+}
