@@ -16,6 +16,7 @@ package prober
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -213,6 +214,23 @@ func TestOverdue(t *testing.T) {
 		w.sleepUntil(34 * time.Second)
 		if got := w.m.Overdue(); got != nil {
 			t.Errorf("at 34 s: %q overdue, want none", got)
+		}
+	})
+}
+
+// An attempt that may last as long as a file can say, with a period as long, is not
+// overdue after a minute.
+func TestOverdueOfTheLongestTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		longest := every(math.MaxInt32 * time.Second)
+		longest.Timeout = longest.Period
+		w.takes("app/readiness", time.Hour, good)
+		w.apply(app("app", nil, longest, nil))
+		w.sleepUntil(time.Minute)
+		if got := w.m.Overdue(); got != nil {
+			t.Errorf("%q overdue, want none", got)
 		}
 	})
 }

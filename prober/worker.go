@@ -294,7 +294,7 @@ func (w *worker) overdue(now time.Time) bool {
 	limit, m := max(30*time.Second, 3*w.probe.Period), w.target.m
 	switch {
 	case w.began != 0: // even if it has been told to stop
-		return now.Sub(m.timeOf(w.began)) > maxTries*w.probe.Timeout+limit
+		return now.Sub(m.timeOf(w.began))-limit > maxTries*w.probe.Timeout // the sum of the two may be too long to be told
 	case w.stopped || w.quit || w.timer == nil:
 		return false
 	}
