@@ -24,13 +24,19 @@ import (
 
 	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/prober"
+	"github.com/prober-exporter/prober_exporter/prober/gate"
 )
 
 const (
-	// defaultGOGC is GOGC where the environment has none. What a sidecar keeps is small,
+	// sparingGOGC is GOGC where the environment has none. What a sidecar keeps is small,
 	// and most of what it uses beyond that is room for garbage: this saves about half of
 	// it, and costs no CPU time worth naming. Lower values save no more.
-	defaultGOGC = 50
+	sparingGOGC = 50
+
+	// busyGOGC is GOGC from busy attempts a second on. A handshake of TLS leaves 40 kB: in
+	// little room the collector would run all the time, for a seventh of the CPU time.
+	busyGOGC = 100
+	busy     = 100
 
 	// softShare is how much of the cgroup's limit is the soft limit of the Go runtime. The
 	// rest is for what it does not count: the binary's pages, and the commands of exec
@@ -42,13 +48,29 @@ const (
 	leastSoftLimit = 16 << 20
 )
 
+// gogcFor returns GOGC for a configuration.
+func gogcFor(cfg *config.Config) int {
+	perSecond := 0.0
+	for _, t := range cfg.Targets {
+		for _, k := range gate.Kinds() {
+			if p := t.Probe(k); p != nil {
+				perSecond += 1 / p.Period.Seconds()
+			}
+		}
+	}
+	if perSecond >= busy {
+		return busyGOGC
+	}
+	return sparingGOGC
+}
+
 // limitMemory sets what the environment leaves unset of GOGC and GOMEMLIMIT, the latter
 // from the limit that cgroup returns in bytes.
 func limitMemory(log *slog.Logger, cgroup func() (uint64, error)) {
 	var set []any
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(defaultGOGC)
-		set = append(set, "GOGC", defaultGOGC)
+		debug.SetGCPercent(sparingGOGC)
+		set = append(set, "GOGC", sparingGOGC)
 	}
 	if os.Getenv("GOMEMLIMIT") == "" {
 		limit, err := cgroup()
@@ -84,8 +106,8 @@ const fewFiles = 256
 func filesFor(cfg *config.Config, maxInFlight int) int {
 	probes := 0
 	for _, t := range cfg.Targets {
-		for _, p := range []*config.Probe{t.StartupProbe, t.ReadinessProbe, t.LivenessProbe} {
-			if p != nil {
+		for _, k := range gate.Kinds() {
+			if t.Probe(k) != nil {
 				probes++
 			}
 		}

@@ -95,13 +95,16 @@ func (l *loader) read(last *string) (c candidate) {
 // collectNoGarbage keeps the garbage collector from running until undo is called. It is
 // for the first load: what a file becomes on the way lives almost to the end, so that the
 // collector would find little, and with ten thousand targets look seven times. A memory
-// limit is kept all the same.
+// limit is kept all the same, and so is what is set meanwhile.
 func collectNoGarbage() (undo func()) {
 	const off = -1
 	percent := debug.SetGCPercent(off)
 	return sync.OnceFunc(func() {
-		if percent != off { // else somebody else's it is to undo
-			debug.SetGCPercent(percent)
+		if percent == off {
+			return // it is somebody else's to undo
+		}
+		if since := debug.SetGCPercent(percent); since != off {
+			debug.SetGCPercent(since)
 		}
 	})
 }
@@ -126,6 +129,9 @@ func (l *loader) apply(c candidate) error {
 	l.running.Store(c.cfg)
 	l.log.Info("configuration loaded", "file", l.file, "targets", len(c.cfg.Targets))
 	l.warnOfFiles(c.cfg)
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gogcFor(c.cfg))
+	}
 	return nil
 }
 

@@ -14,6 +14,8 @@
 package main
 
 import (
+	"fmt"
+	"net/http"
 	"runtime/debug"
 	"testing"
 )
@@ -39,5 +41,38 @@ func TestCollectNoGarbage(t *testing.T) {
 		if during != off || after != was {
 			t.Errorf("told %d: %d during the load and %d after it", was, during, after)
 		}
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(70))
+	undo := collectNoGarbage()
+	debug.SetGCPercent(90)
+	if undo(); percent() != 90 {
+		t.Errorf("%d after a load that has set 90", percent())
+	}
+}
+
+// An agent that makes few attempts spares memory, one that makes 100 a second the CPU; a
+// reload goes from the one to the other.
+func TestGOGCFollowsTheConfiguration(t *testing.T) {
+	t.Setenv("GOGC", "")
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	targets := func(n int) string {
+		text := "targets:\n"
+		for i := range n {
+			text += fmt.Sprintf("  - {name: t%d, readinessProbe: {tcpSocket: {port: 1}, periodSeconds: 1, initialDelaySeconds: 600}}\n", i)
+		}
+		return text
+	}
+	file := write(t, targets(99))
+	a := start(t, flags(file, "--web.enable-lifecycle")...)
+	gogc := func() string { return metric(t, a, "go_gc_gogc_percent") }
+	if got := gogc(); got != "50" {
+		t.Errorf("GOGC is %s at 99 attempts a second, want 50", got)
+	}
+	rewrite(t, file, targets(100))
+	if status, body := do(t, http.MethodPost, a.web+"/-/reload"); status != http.StatusOK {
+		t.Fatalf("%d %s", status, body)
+	}
+	if got := gogc(); got != "100" {
+		t.Errorf("GOGC is %s at 100 attempts a second, want 100", got)
 	}
 }
