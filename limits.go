@@ -15,6 +15,7 @@ package main
 
 import (
 	"errors"
+	"iter"
 	"log/slog"
 	"math"
 	"os"
@@ -24,7 +25,6 @@ import (
 
 	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/prober"
-	"github.com/prober-exporter/prober_exporter/prober/gate"
 )
 
 const (
@@ -48,15 +48,24 @@ const (
 	leastSoftLimit = 16 << 20
 )
 
+// probesOf yields every probe of a configuration.
+func probesOf(cfg *config.Config) iter.Seq[*config.Probe] {
+	return func(yield func(*config.Probe) bool) {
+		for _, t := range cfg.Targets {
+			for _, p := range []*config.Probe{t.StartupProbe, t.ReadinessProbe, t.LivenessProbe} {
+				if p != nil && !yield(p) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // gogcFor returns GOGC for a configuration.
 func gogcFor(cfg *config.Config) int {
 	perSecond := 0.0
-	for _, t := range cfg.Targets {
-		for _, k := range gate.Kinds() {
-			if p := t.Probe(k); p != nil {
-				perSecond += 1 / p.Period.Seconds()
-			}
-		}
+	for p := range probesOf(cfg) {
+		perSecond += 1 / p.Period.Seconds()
 	}
 	if perSecond >= busy {
 		return busyGOGC
@@ -105,12 +114,8 @@ const fewFiles = 256
 // not 0.
 func filesFor(cfg *config.Config, maxInFlight int) int {
 	probes := 0
-	for _, t := range cfg.Targets {
-		for _, k := range gate.Kinds() {
-			if t.Probe(k) != nil {
-				probes++
-			}
-		}
+	for range probesOf(cfg) {
+		probes++
 	}
 	if maxInFlight > 0 {
 		probes = min(probes, maxInFlight)
