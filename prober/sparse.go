@@ -104,7 +104,9 @@ func (s *sparse) histogram() Histogram {
 		return Histogram{}
 	}
 	h := Histogram{Sum: s.sum, Classic: make([]uint64, len(classicBounds)+1), Schema: s.schema()}
-	h.Native = make([]NativeBucket, 0, s.natives())
+	if n := s.natives(); n > 0 {
+		h.Native = make([]NativeBucket, 0, n)
+	}
 	for _, c := range s.cells {
 		h.Count += c.count
 		h.Classic[c.classic] += c.count

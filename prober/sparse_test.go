@@ -38,7 +38,7 @@ func TestSparseIsTheSameHistogram(t *testing.T) {
 		wide = append(wide, time.Duration(rand.Int64()>>rand.IntN(63)))
 	}
 	wide = append(wide, 0, -1, math.MaxInt64, 1)
-	for name, durations := range map[string][]time.Duration{"narrow": narrow, "wide": wide} {
+	for name, durations := range map[string][]time.Duration{"narrow": narrow, "wide": wide, "zero first": {0, 0, time.Millisecond}} {
 		var want Histogram
 		var s sparse
 		for i, d := range durations {
