@@ -123,7 +123,7 @@ func attempt(t testing.TB, f Func) Outcome {
 // eventually waits until ok, and fails after ten seconds.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(10 * time.Second); !ok(); <-time.After(2 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("after 10s still not: %s", what)
 		}

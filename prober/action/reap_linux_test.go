@@ -125,7 +125,7 @@ func check(code int, got Outcome, err error) {
 }
 
 func await(what string, ok func() bool) {
-	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); !ok(); <-time.After(2 * time.Millisecond) {
 		if time.Now().After(end) {
 			panic("waited in vain for " + what)
 		}
