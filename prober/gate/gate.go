@@ -132,6 +132,16 @@ type Instance struct {
 	// StartedAt is when it began to run. The zero value means that it is older
 	// than anyone remembers: its initial delays are behind it.
 	StartedAt time.Time
+	// LivenessLag is how much later than StartedAt the initial delay of a liveness probe
+	// begins. The source sets it where StartedAt may be too early: a liveness probe must not
+	// judge a boot, whereas an early startup or readiness attempt harms nobody.
+	LivenessLag time.Duration
+	// From is the ID of the instance that handed over to this one; empty: none did. The
+	// Success of its startup and readiness probes stands until the first attempt of each,
+	// which waits for no delay. Its failures do not stand.
+	From string
+	// Restarted says of an instance with From that its process is another all the same.
+	Restarted bool
 	// MaxHold is the source's word on how long a hold after a failure may last:
 	// UntilNewInstance, Never, or a duration. A startup probe's hold after its success
 	// is not affected.
@@ -149,6 +159,10 @@ const (
 
 // known reports whether there is an instance to speak of.
 func (i Instance) known() bool { return i.Phase != PhaseUnknown && i.ID != "" }
+
+// Restart reports whether the instance is another life than the one before it, rather
+// than the same life under another name.
+func (i Instance) Restart() bool { return i.From == "" || i.Restarted }
 
 // running reports whether there is an instance and it runs.
 func (i Instance) running() bool { return i.known() && i.Phase == Running }

@@ -37,6 +37,9 @@ type Probe struct {
 	// Held says that it makes no attempts until a new instance, or until its hold
 	// has lasted Instance.MaxHold.
 	Held bool
+	// Inherited says that Result is the Success of the instance that handed over to
+	// InstanceID, and that no attempt has confirmed it yet.
+	Inherited bool
 
 	// attemptAt is the time of the turn of the last attempt; a hold counts from it.
 	// maxHold is what the source said then.
@@ -82,14 +85,14 @@ func (p *Probe) next(k Kind, params Params, inst Instance, started bool, now tim
 		return Wait
 	}
 	if inst.ID != p.InstanceID {
-		p.InstanceID, p.Result, p.Held = inst.ID, k.initial(), false
+		p.meet(k, inst)
 	}
 	if p.Held && !p.holdOver(inst.MaxHold, now) {
 		return Wait
 	}
 	p.Held = false
 	if !inst.running() {
-		p.Result = Failure
+		p.Result, p.Inherited = Failure, false
 		if inst.Phase == Terminated && inst.Final {
 			return Quit
 		}
@@ -99,14 +102,42 @@ func (p *Probe) next(k Kind, params Params, inst Instance, started bool, now tim
 		p.Result = Success
 		return Quit
 	}
-	if delayed(inst.StartedAt, params.InitialDelay, now) {
+	if !p.Inherited && delayed(inst.startFor(k), params.InitialDelay, now) {
 		return Wait
 	}
-	if started == (k == Startup) {
+	if confirms := k == Startup && p.Inherited; started == (k == Startup) && !confirms {
 		return Wait
 	}
 	p.attemptAt, p.maxHold = now, inst.MaxHold
 	return Attempt
+}
+
+// meet begins with an instance: with the initial value of its kind, or with what it
+// inherits (rule 4.6).
+func (p *Probe) meet(k Kind, inst Instance) {
+	p.Inherited = p.inherits(k, inst)
+	if handedOver := inst.From != "" && inst.From == p.InstanceID; handedOver && p.Last == Failure {
+		p.Run = 0
+	}
+	p.InstanceID, p.Held = inst.ID, false
+	if !p.Inherited {
+		p.Result = k.initial()
+	}
+}
+
+// inherits reports whether the Success that the probe publishes stands for the instance
+// that it was handed over to. Liveness begins anew: Success is its initial value, and a
+// boot that nobody noticed must not be judged before its delay.
+func (p *Probe) inherits(k Kind, inst Instance) bool {
+	return k != Liveness && p.Result == Success && inst.From != "" && inst.From == p.InstanceID
+}
+
+// startFor returns when the initial delay of a kind begins.
+func (i Instance) startFor(k Kind) time.Time {
+	if k == Liveness && !i.StartedAt.IsZero() {
+		return i.StartedAt.Add(i.LivenessLag)
+	}
+	return i.StartedAt
 }
 
 // holdOver reports whether a hold has lasted as long as it may.
@@ -141,6 +172,14 @@ func delayed(startedAt time.Time, delay time.Duration, now time.Time) bool {
 // begins with the same run as after a hold.
 func (t Target) Fold(k Kind, r Result) Target {
 	p, params := &t.probes[k], t.params[k]
+	if p.Inherited && r == Failure {
+		p.Result = k.initial()
+		if ready := &t.probes[Readiness]; k == Startup && ready.Exists && (ready.Inherited || ready.InstanceID != p.InstanceID) {
+			// The instance boots: the readiness of the one before says nothing of it.
+			ready.Result, ready.Inherited = Readiness.initial(), false
+		}
+	}
+	p.Inherited = false
 	if r == p.Last {
 		p.Run++
 	} else {
@@ -174,7 +213,10 @@ func (t Target) Remove(k Kind) Target {
 // as it has not met it. With no instance in view, what it said last stays.
 func (t Target) Result(k Kind, inst Instance) Result {
 	p := t.probes[k]
-	if p.InstanceID == "" || inst.known() && p.InstanceID != inst.ID {
+	switch {
+	case p.InstanceID == "":
+		return k.initial()
+	case inst.known() && p.InstanceID != inst.ID && !p.inherits(k, inst):
 		return k.initial()
 	}
 	return p.Result
@@ -183,7 +225,10 @@ func (t Target) Result(k Kind, inst Instance) Result {
 // result returns what the probe says of this very instance.
 func (t Target) result(k Kind, inst Instance) (r Result, found bool) {
 	p := t.probes[k]
-	if !p.Exists || p.InstanceID == "" || p.InstanceID != inst.ID {
+	switch {
+	case !p.Exists || p.InstanceID == "":
+		return Success, false
+	case p.InstanceID != inst.ID && !p.inherits(k, inst):
 		return Success, false
 	}
 	return p.Result, true
@@ -249,7 +294,8 @@ func (t Target) Rename(from, to string) Target {
 // no judgement; that is how a kubelet begins with a container that is older than
 // itself (rules 2.7.2 and 2.7.3).
 func (t Target) Adopt(k Kind, inst Instance, r Result) Target {
-	t.probes[k].InstanceID, t.probes[k].Result, t.probes[k].Held = inst.ID, r, false
+	p := &t.probes[k]
+	p.InstanceID, p.Result, p.Held, p.Inherited = inst.ID, r, false, false
 	return t
 }
 
