@@ -29,6 +29,9 @@ type socket struct {
 	inode uint64
 	// local is where it listens, IPv4 as IPv4; an unspecified address means everywhere.
 	local netip.AddrPort
+	// v6only says that no connection to an IPv4 address ends there. It is false where the
+	// way of reading does not tell.
+	v6only bool
 }
 
 // The ways in which sockets are read, as sockets.how tells them.

@@ -38,6 +38,8 @@ const (
 	diagTimeout = 5 * time.Second
 	// diagBuffer is the largest part that the kernel makes of a dump.
 	diagBuffer = 32 << 10
+	// diagV6Only is INET_DIAG_SKV6ONLY of linux/inet_diag.h.
+	diagV6Only = 11
 	// diagTries is how often a dump that the kernel calls inconsistent is taken.
 	diagTries = 5
 )
@@ -224,11 +226,34 @@ func parseDiag(b []byte) (socket, error) {
 	default:
 		return socket{}, fmt.Errorf("a socket of the unknown family %d", b[0])
 	}
+	only, err := v6only(b)
+	if err != nil {
+		return socket{}, err
+	}
 	return socket{
+		v6only: only,
+
 		id:    uint64(binary.NativeEndian.Uint32(b[44:])) | uint64(binary.NativeEndian.Uint32(b[48:]))<<32,
 		inode: uint64(binary.NativeEndian.Uint32(b[68:])),
 		local: netip.AddrPortFrom(addr, binary.BigEndian.Uint16(b[4:])),
 	}, nil
+}
+
+// v6only reads the attribute that the kernel adds to the message of each IPv6 listener.
+func v6only(b []byte) (only bool, err error) {
+	if b[0] != unix.AF_INET6 {
+		return false, nil
+	}
+	attributes, err := netlink.NewAttributeDecoder(b[72:])
+	if err != nil {
+		return false, err
+	}
+	for attributes.Next() {
+		if attributes.Type() == diagV6Only {
+			only = attributes.Uint8() != 0
+		}
+	}
+	return only, attributes.Err()
 }
 
 // procNet appends the listening sockets of a family from /proc/net/tcp or tcp6.
