@@ -86,21 +86,30 @@ func (d *decoder) noticeCommand(v value, e *Exec, t *Target) {
 	d.noticef(Warn, v.line, v.path(), "the command %s cannot be executed now: %v", quote(e.Command[0]), err)
 }
 
-// noticeRestarts warns of a target that could be killed at each restart but for the
-// first: its restarts are not seen, so nothing protects its later boots.
-func (d *decoder) noticeRestarts(v value, t *Target) {
+// noticeBoots warns of a target whose boots nothing protects but what its source cannot
+// keep exactly: one that could be killed while it boots.
+func (d *decoder) noticeBoots(v value, t *Target) {
 	live := t.LivenessProbe
-	if live == nil || t.Instance.Source != SourceStatic || t.StartupProbe == nil && live.InitialDelay == 0 {
+	if live == nil || t.StartupProbe == nil && live.InitialDelay == 0 {
 		return
-	}
-	most := time.Duration(math.MaxInt64)
-	if live.Period <= most/time.Duration(live.FailureThreshold) {
-		most = live.Period * time.Duration(live.FailureThreshold)
 	}
 	source := t.Instance.Source
 	if t.Instance.Auto {
 		source = fmt.Sprintf("%s, which is %s: %s", sourceAuto, source, t.Instance.Why)
 	}
-	d.noticef(Warn, v.line, v.path(), "restarts are not seen (instance.source: %s), so startupProbe and initialDelaySeconds protect the first boot only: "+
-		"a later one that takes longer than %s s (failureThreshold × periodSeconds) will be killed again", source, formatSeconds(most))
+	switch t.Instance.Source {
+	case SourceListener:
+		if t.StartupProbe != nil {
+			return
+		}
+		d.noticef(Warn, v.line, v.path(), "the first boot is not seen before the target listens (instance.source: %s), so initialDelaySeconds counts from the start of the agent: "+
+			"add a startupProbe, or keep the delay on the probe that asks /live/%s", source, t.Name)
+	case SourceStatic:
+		most := time.Duration(math.MaxInt64)
+		if live.Period <= most/time.Duration(live.FailureThreshold) {
+			most = live.Period * time.Duration(live.FailureThreshold)
+		}
+		d.noticef(Warn, v.line, v.path(), "restarts are not seen (instance.source: %s), so startupProbe and initialDelaySeconds protect the first boot only: "+
+			"a later one that takes longer than %s s (failureThreshold × periodSeconds) will be killed again", source, formatSeconds(most))
+	}
 }

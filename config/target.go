@@ -77,7 +77,7 @@ func (d *decoder) target(v value, lines map[string]int) (Target, bool) {
 		d.wrong(v, "must have at least one of startupProbe, readinessProbe, livenessProbe")
 	}
 	d.listeners(o.get("instance"), &t)
-	d.noticeRestarts(o.get(probeKeys[gate.Liveness]), &t)
+	d.noticeBoots(o.get(probeKeys[gate.Liveness]), &t)
 	return t, true
 }
 
