@@ -139,7 +139,8 @@ targets:
 	}
 }
 
-// A process that lives but has closed its listener: 503 in the end.
+// A process that lives but has closed its listener, where the agent may see processes: its
+// failures count, and nobody waits for the end of maxHoldSeconds.
 func TestListenerClosed(t *testing.T) {
 	t.Parallel()
 	port := freePorts(t, 1)[0]
@@ -147,7 +148,7 @@ func TestListenerClosed(t *testing.T) {
 	a := start(t, flags(write(t, fmt.Sprintf(`
 targets:
   - name: app
-    instance: {maxHoldSeconds: 0.5}
+    instance: {maxHoldSeconds: 3600}
     livenessProbe: {httpGet: {port: %s}, periodSeconds: 0.1, failureThreshold: 3}
 `, port)))...)
 	a.says(a.web+"/metrics", 200, `prober_probe_total{probe_type="Liveness",result="successful",target="app"} 3`)

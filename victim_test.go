@@ -41,7 +41,8 @@ const victimEnv = "PROBER_TEST_VICTIM"
 type victimPlan struct {
 	Ports []string      // where it serves HTTP
 	GRPC  string        // where it serves the health service; empty: nowhere
-	Boot  time.Duration // how long it takes until it listens; negative: it never does
+	Boot  time.Duration // how long it takes until it listens; negative: until it is told to
+	V6    bool          // it listens on [::], for IPv6 alone
 }
 
 // victim is an application that runs in a process of its own.
@@ -61,6 +62,7 @@ func startVictim(t *testing.T, plan victimPlan) *victim {
 		t.Fatal(err)
 	}
 	v := &victim{t: t, cmd: exec.Command(os.Args[0]), ended: make(chan struct{})}
+	v.cmd.Args[0] = "victim of " + t.Name() // two of a test are one program started again
 	v.cmd.Env = append(os.Environ(), victimEnv+"="+string(text))
 	v.cmd.Stderr = os.Stderr
 	stdout, err := v.cmd.StdoutPipe()
@@ -90,7 +92,8 @@ func (v *victim) kill() {
 	<-v.ended
 }
 
-// tell makes the process lock (answer nothing more) or close (listen no more).
+// tell makes the process open (listen, if its boot has no end of its own), lock (answer
+// nothing more) or close (listen no more).
 func (v *victim) tell(what string) {
 	v.t.Helper()
 	if _, err := fmt.Fprintln(v.stdin, what); err != nil {
@@ -106,15 +109,20 @@ func victimMain(text string) {
 	}
 	var locked atomic.Bool
 	var listeners []net.Listener
-	begun := make(chan struct{})
+	begun, open := make(chan struct{}), make(chan struct{}, 1)
 	go func() {
 		defer close(begun)
 		if plan.Boot < 0 {
-			return
+			<-open
+		} else {
+			<-time.After(plan.Boot)
 		}
-		<-time.After(plan.Boot)
 		listen := func(port string) net.Listener {
-			l, err := net.Listen("tcp", "127.0.0.1:"+port)
+			network, address := "tcp", "127.0.0.1:"
+			if plan.V6 {
+				network, address = "tcp6", "[::]:"
+			}
+			l, err := net.Listen(network, address+port)
 			if err != nil {
 				panic(err)
 			}
@@ -137,6 +145,8 @@ func victimMain(text string) {
 	}()
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		switch lines.Text() {
+		case "open":
+			open <- struct{}{}
 		case "lock":
 			locked.Store(true)
 		case "close":

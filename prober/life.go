@@ -63,11 +63,14 @@ func (t *target) instance() gate.Instance {
 		}
 	}
 	r := l.rare
+	if r != nil && r.declared > 0 && r.of == inst.From && r.of != "" {
+		inst.From = declaredID(r.of, r.declared)
+	}
 	switch {
 	case r != nil && inst.ID == "" && !inst.Final && r.former.ID != "":
 		return r.former
 	case r != nil && r.declared > 0 && inst.ID != "" && r.of == inst.ID:
-		inst.ID, inst.StartedAt = declaredID(inst.ID, r.declared), r.declaredAt
+		inst.ID, inst.StartedAt, inst.From = declaredID(inst.ID, r.declared), r.declaredAt, ""
 	case inst.ID != l.current && inst.StartedAt.IsZero() && hasEnded(inst):
 		// It has never run, so it has no results of its own: what would fail at once is
 		// what ran before (rule 4.8), and not the boot that is to come (4.19).
@@ -130,14 +133,25 @@ func (t *target) meet(inst gate.Instance) (entries []entry) {
 	switch {
 	case inst.ID == "":
 	case inst.ID != l.current:
-		first := l.current == ""
-		l.current, l.startup = inst.ID, -1
+		first, restart := l.current == "", inst.Restart() || inst.From != l.current
+		l.current = inst.ID
+		if !inst.StartedAt.Equal(was.StartedAt) {
+			l.startup = -1
+		}
 		for _, w := range t.workers {
 			w.history.failures.forget()
 			w.warned = false
 		}
 		if first {
 			return nil // no news
+		}
+		if !restart {
+			message := "instance handed over"
+			if inst.StartedAt.Equal(was.StartedAt) {
+				message = "instance listens"
+			}
+			note(message, "from", inst.From)
+			return entries
 		}
 		l.restarts++
 		note("new instance", "phase", inst.Phase.String(), "restarts", l.restarts)
@@ -261,8 +275,13 @@ func (t *target) poke(kinds ...gate.Kind) {
 func (t *target) observe(now time.Time) {
 	t.mu.Lock()
 	var entries []entry
-	if inst := t.instance(); t.retired == nil && inst != t.life.seen {
-		entries = t.take(inst, now)
+	inst := t.instance()
+	changed := inst != t.life.seen
+	s, canLose := t.source.(loser)
+	if lost := canLose && s.Lost(t.cfg.Name); t.retired == nil && (changed || lost) {
+		if changed {
+			entries = t.take(inst, now)
+		}
 		t.poke(gate.Startup, gate.Readiness, gate.Liveness)
 	}
 	t.mu.Unlock()

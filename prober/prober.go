@@ -201,6 +201,17 @@ func (m *Manager) Removed(name string) bool {
 	return m.removed[name]
 }
 
+// Asked takes note that a kubelet asks about a target: a kubelet does that only while the
+// container runs. A source that cannot see a life that does not listen takes the question
+// for a sign of one. A name that is no target's is ignored.
+func (m *Manager) Asked(name string) {
+	if t := m.find(name); t != nil {
+		if s, ok := t.source.(asker); ok {
+			s.Asked(name)
+		}
+	}
+}
+
 // Overdue returns target/kind of the probes whose turn is overdue by more than 30 s
 // and three periods: a sign that the agent, not a target, is unwell.
 func (m *Manager) Overdue() []string {

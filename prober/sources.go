@@ -31,6 +31,13 @@ type (
 	// attempt that did not succeed, so that an end is seen before its consequences count;
 	// and until its first success, which proves that there is something to see.
 	looker interface{ Look(ctx context.Context) }
+	// A misser is told of an attempt that has failed, before Look is called because of it.
+	misser interface{ Missed(target string) }
+	// A loser can say that nobody knows whether a target has ended, and that an attempt
+	// would tell.
+	loser interface{ Lost(target string) bool }
+	// An asker is told that a kubelet asks about a target.
+	asker interface{ Asked(target string) }
 	// A holder watches more closely while a probe waits for a new instance.
 	holder interface {
 		Hold(target string, held bool)

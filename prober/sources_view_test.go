@@ -33,6 +33,9 @@ type view struct {
 	details instance.Details
 	watched string // a word for each Watch (+name) and Forget (-name)
 	held    string // a word for each Hold: name, or !name when it ends
+	missed  string // a word for each Missed
+	asked   string // a word for each Asked
+	lost    bool
 	down    bool
 	runs    int
 	look    func() // what happens when a worker asks for a look
@@ -56,6 +59,15 @@ func (v *view) Watch(t *config.Target)           { v.note(&v.watched, "+"+t.Name
 func (v *view) Forget(name string)               { v.note(&v.watched, "-"+name) }
 func (v *view) Hold(name string, held bool)      { v.note(&v.held, map[bool]string{false: "!"}[held]+name) }
 func (v *view) Describe(string) instance.Details { return v.details }
+
+func (v *view) Missed(name string) { v.note(&v.missed, name) }
+func (v *view) Asked(name string)  { v.note(&v.asked, name) }
+
+func (v *view) Lost(string) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.lost
+}
 
 func (v *view) Up() bool {
 	v.mu.Lock()

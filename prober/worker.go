@@ -216,7 +216,7 @@ func (w *worker) takeTurn() (again bool) {
 	<-m.slots
 	ended := time.Now()
 	if verdict == gate.Attempt && (first || !made.Success) {
-		w.look(ctx, made.Reason)
+		w.look(ctx, made)
 	}
 
 	t.mu.Lock()
@@ -249,16 +249,19 @@ const (
 
 // look has the source take a fresh look, if it can; twice, if the attempt ended as it
 // does when the process at the other end dies.
-func (w *worker) look(ctx context.Context, reason action.Reason) {
+func (w *worker) look(ctx context.Context, made tried) {
 	l, ok := w.target.source.(looker)
 	if !ok {
 		return
+	}
+	if s, ok := l.(misser); ok && made.outcome() == Failed {
+		s.Missed(w.target.cfg.Name)
 	}
 	ctx, cancel := context.WithTimeout(ctx, max(lookAgain+lookAgain/2, min(w.probe.Timeout, maxLook)))
 	defer cancel()
 	was := w.target.source.Instance(w.target.cfg.Name)
 	l.Look(ctx)
-	switch reason {
+	switch made.Reason {
 	case action.ConnectionReset, action.HTTPProtocol, action.TLS, action.GRPCStatus, action.Other:
 	default:
 		return

@@ -43,6 +43,7 @@ type fake struct {
 	statusCalls         int
 	targetCalls         int
 	probed, newInstance []string
+	asked               []string
 	onRemoved           func()
 }
 
@@ -82,6 +83,8 @@ func (f *fake) Removed(name string) bool {
 	}
 	return f.removed[name]
 }
+
+func (f *fake) Asked(name string) { f.asked = append(f.asked, name) }
 
 func (f *fake) Overdue() []string { return f.overdue }
 

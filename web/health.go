@@ -107,6 +107,7 @@ func (s *Server) aggregate(c *check, r *http.Request) *report {
 	if c == &ready && sum.Stopping {
 		return &report{Check: c.name, Reason: agentStopping}
 	}
+	s.tellAskedTogether(r, sum)
 	var (
 		query    = r.URL.Query()
 		verbose  = query.Has("verbose")
@@ -180,6 +181,7 @@ func (s *Server) single(c *check, r *http.Request) *report {
 	if !ok {
 		return &report{Check: c.name, Reason: display(name) + " unknown target", notFound: true}
 	}
+	s.tellAsked(r, name)
 	rep := &report{Check: c.name, OK: true}
 	rep.add(c, &t, isVerbose(r))
 	return rep

@@ -44,6 +44,8 @@ type Prober interface {
 	Target(name string, d prober.Detail) (prober.TargetStatus, bool)
 	// Removed says that this process had the target and a reload removed it.
 	Removed(name string) bool
+	// Asked says that a kubelet asks about a target, whose container therefore runs.
+	Asked(name string)
 	// Overdue names the probes, as target/kind, whose turn is overdue.
 	Overdue() []string
 	// Probe makes each probe of a target take a turn now, false if there is no such

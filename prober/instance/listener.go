@@ -41,6 +41,7 @@ type Listener struct {
 
 	reading sync.Mutex // held while sockets are read; taken before mu
 	table   table
+	witness witness  // nil: none can be had
 	found   []socket // what the last read found
 	spare   []socket
 	byPort  map[uint16][]socket // found, by port
@@ -72,6 +73,7 @@ func NewListener(log *slog.Logger) *Listener {
 		wake:    make(chan struct{}, 1),
 		asks:    make(chan chan struct{}),
 		table:   new(sockets),
+		witness: newWitness(),
 		byPort:  map[uint16][]socket{},
 		targets: map[string]*listening{},
 		wait:    nothingToRead,
@@ -99,8 +101,10 @@ func (s *Listener) Describe(target string) Details {
 		return Details{Message: "listening sockets cannot be read: " + s.down.Error()}
 	case !l.seen:
 		return Details{Message: "no listening socket seen yet: as static"}
-	case l.without:
+	case l.fresh:
 		return Details{Message: "does not listen yet"}
+	case l.closed:
+		return Details{Message: "its process runs and does not listen"}
 	}
 	return Details{}
 }
@@ -131,7 +135,7 @@ func (s *Listener) Watch(t *config.Target) {
 		s.targets[t.Name] = l
 	}
 	// Nor do they need as many plans.
-	if len(s.news) > 0 || l.wait() < s.wait {
+	if len(s.news) > 0 || l.wait(now) < s.wait {
 		s.hurry()
 	}
 }
@@ -141,40 +145,6 @@ func (s *Listener) Forget(target string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.targets, target)
-}
-
-// Hold tells that a probe of the target waits for a new instance, or no more.
-func (s *Listener) Hold(target string, held bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if l := s.targets[target]; l != nil && l.held != held {
-		l.held = held
-		s.hurry()
-	}
-}
-
-// End tells that the target had ended before it was watched here: if nobody listens,
-// that is not taken for a target whose sockets cannot be seen.
-func (s *Listener) End(target string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if l := s.targets[target]; l != nil {
-		l.end(time.Now())
-		s.hurry()
-	}
-}
-
-// Begin makes the next instance of a target that has ended begin now, although it
-// does not listen yet. It reports whether it did.
-func (s *Listener) Begin(target string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l := s.targets[target]
-	if l == nil || l.instance.Phase == gate.Running {
-		return false
-	}
-	l.beginWithout(time.Now())
-	return true
 }
 
 // hurry makes Run think anew about when to read next.
@@ -228,6 +198,9 @@ func (s *Listener) Run(ctx context.Context, changed func(target string)) error {
 		}
 		s.reading.Lock()
 		s.read(time.Now())
+		if s.witness != nil {
+			s.seek()
+		}
 		s.reading.Unlock()
 		s.tell(changed)
 		for _, done := range asked {
@@ -249,8 +222,9 @@ func (s *Listener) due(asked bool) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wait = nothingToRead
+	now := time.Now()
 	for _, l := range s.targets {
-		s.wait = min(s.wait, l.wait())
+		s.wait = min(s.wait, l.wait(now))
 	}
 	return at.Add(max(s.wait, lookGap(cost)))
 }
@@ -272,49 +246,69 @@ func (s *Listener) read(now time.Time) {
 	s.readAt, s.cost = now, time.Since(now)
 
 	s.setDown(err)
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if err != nil {
 		// The last view stays. But what has ended is not taken for booting for ever.
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		for name, l := range s.targets {
-			if l.instance.Phase != gate.Running {
-				s.note(name, l, func() { l.look(nil, now) })
+			if l.overdue(now) {
+				s.note(name, l, func() { l.beginWithout(now) })
 			}
 		}
 		return
 	}
-	same := slices.Equal(found, s.found)
-	s.found, s.spare = found, s.found
-	if !same {
-		for port := range s.byPort {
-			delete(s.byPort, port)
-		}
-		for _, f := range found {
-			s.byPort[f.local.Port()] = append(s.byPort[f.local.Port()], f)
-		}
-	}
+	same := s.take(found)
 	another := s.method != s.table.how()
 	s.method = s.table.how()
+	var fates map[string]fate
+	var reborn map[string]bool
+	if s.witness != nil {
+		fates, reborn = s.fates(), s.reborn(now)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for name, l := range s.targets {
-		if same && l.instance.Phase == gate.Running && !l.without {
-			continue // only the end of an instance has a consequence by time alone
+		if reborn[name] {
+			s.note(name, l, func() { l.beginWithout(now) })
 		}
-		sockets := l.of(s.byPort)
+		if same && l.settled() {
+			continue
+		}
+		sockets, _ := l.of(s.byPort)
 		s.note(name, l, func() {
 			if another && len(sockets) > 0 {
 				l.rebase(sockets)
 			} else {
-				l.look(sockets, now)
+				l.look(sockets, fates[name], now)
 			}
 		})
 	}
+}
+
+// take takes note of the sockets that were found, and reports whether they are those of
+// the read before. Called with reading held.
+func (s *Listener) take(found []socket) (same bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	same = slices.Equal(found, s.found)
+	s.found, s.spare = found, s.found
+	if same {
+		return true
+	}
+	for port := range s.byPort {
+		delete(s.byPort, port)
+	}
+	for _, f := range found {
+		s.byPort[f.local.Port()] = append(s.byPort[f.local.Port()], f)
+	}
+	return false
 }
 
 // note makes a change of a target news if it is one.
 func (s *Listener) note(name string, l *listening, change func()) {
 	was := *l
 	change()
-	if was.instance != l.instance || was.seen != l.seen || was.without != l.without {
+	if was.instance != l.instance || was.seen != l.seen || was.fresh != l.fresh || was.closed != l.closed || !was.lostAt.Equal(l.lostAt) {
 		s.news = append(s.news, name)
 	}
 }

@@ -68,6 +68,7 @@ func TestListenerOtherMethod(t *testing.T) {
 func TestListenerBrokenAfterTheEnd(t *testing.T) {
 	inBubble(t, 0, []uint64{1}, func(l *Listener, b *board, told func() string, _ *bytes.Buffer) {
 		b.set()
+		l.Missed("app")
 		time.Sleep(1500 * time.Millisecond)
 		b.fail(errors.New("too many open files"))
 		told()
@@ -85,7 +86,7 @@ func TestListenerOtherMethodAtTheEnd(t *testing.T) {
 		b.mu.Lock()
 		b.method = "another"
 		b.mu.Unlock()
-		time.Sleep(3 * time.Second)
+		time.Sleep(2*time.Second + handOverGap)
 		if got := l.Instance("app"); got.Phase != gate.Terminated {
 			t.Errorf("got %+v", got)
 		}

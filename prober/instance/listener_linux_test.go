@@ -38,6 +38,7 @@ func sharing(t testing.TB, address string) net.Listener {
 func watchingPorts(t *testing.T, ports ...int) (l *Listener, look func() gate.Instance) {
 	t.Helper()
 	l = NewListener(slog.New(slog.DiscardHandler))
+	l.witness = nil // the sockets are this process', which runs on
 	c := &config.Target{Name: "app", Instance: watch}
 	c.Instance.Listeners = nil
 	for _, p := range ports {
@@ -53,6 +54,7 @@ func watchingPorts(t *testing.T, ports ...int) (l *Listener, look func() gate.In
 	})
 	t.Cleanup(func() { cancel(); done.Wait() })
 	return l, func() gate.Instance {
+		l.Missed("app")
 		l.Look(ctx)
 		return l.Instance("app")
 	}

@@ -90,6 +90,7 @@ func inBubble(t *testing.T, cost time.Duration, ids []uint64, f func(l *Listener
 	synctest.Test(t, func(*testing.T) {
 		var log bytes.Buffer
 		l := NewListener(slog.New(slog.NewTextHandler(&log, nil)))
+		l.witness = nil
 		b := &board{cost: cost, method: "one"}
 		b.set(ids...)
 		l.table = b
@@ -143,15 +144,18 @@ func TestListenerRefresh(t *testing.T) {
 		l.Hold("app", false)
 		count("not held any more", 2)
 		b.set()
+		l.Missed("app")
 		time.Sleep(time.Second)
 		if got := told(); got != "app" || l.Instance("app").Phase != gate.Terminated {
 			t.Errorf("a second after the end: told %q, %+v", got, l.Instance("app"))
 		}
 		count("ended", 20)
+		time.Sleep(watch.MaxHold)
+		count("ended long ago", 2)
 		b.set(2)
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(1100 * time.Millisecond)
 		if got := told(); got != "app" || l.Instance("app").ID != "socket-2" {
-			t.Errorf("100 ms after the next one listens: told %q, %+v", got, l.Instance("app"))
+			t.Errorf("a second after the next one listens: told %q, %+v", got, l.Instance("app"))
 		}
 		count("running again", 2)
 		l.Forget("app")
@@ -176,6 +180,7 @@ func TestListenerLook(t *testing.T) {
 	inBubble(t, 0, []uint64{1}, func(l *Listener, b *board, told func() string, _ *bytes.Buffer) {
 		time.Sleep(time.Second / 3)
 		b.set()
+		l.Missed("app")
 		l.Look(context.Background())
 		if got := told(); got != "app" || l.Instance("app").Phase != gate.Terminated {
 			t.Errorf("told %q, %+v", got, l.Instance("app"))
@@ -214,6 +219,7 @@ func TestListenerLooksAfterAFreeze(t *testing.T) {
 		b.mu.Unlock()
 		time.Sleep(30 * time.Second) // the read that is under way
 		b.set()
+		l.Missed("app")
 		begin := time.Now()
 		l.Look(context.Background())
 		if took := time.Since(begin); took > time.Second || l.Instance("app").Phase != gate.Terminated {
@@ -232,24 +238,6 @@ func TestListenerLookIsCutShort(t *testing.T) {
 		l.Look(ctx)
 		if took := time.Since(begin); took != 10*time.Millisecond {
 			t.Errorf("returned after %v, want 10ms", took)
-		}
-	})
-}
-
-// What has ended can be told to run, and nothing else can.
-func TestListenerBegin(t *testing.T) {
-	inBubble(t, 0, []uint64{1}, func(l *Listener, b *board, told func() string, _ *bytes.Buffer) {
-		if l.Begin("app") || l.Begin("nobody") {
-			t.Error("something that runs, or nobody, was begun")
-		}
-		b.set()
-		time.Sleep(time.Second)
-		told()
-		if now := time.Now(); !l.Begin("app") || l.Instance("app").StartedAt != now || l.Instance("app").Phase != gate.Running {
-			t.Errorf("got %+v, want one that runs since %v", l.Instance("app"), now)
-		}
-		if got := l.Describe("app").Message; got != "does not listen yet" {
-			t.Errorf("described as %q", got)
 		}
 	})
 }

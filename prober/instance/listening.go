@@ -23,12 +23,22 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/gate"
 )
 
+const (
+	// unseenGrace is how much longer than its initial delay a liveness probe waits where
+	// no socket was ever seen: the target may have begun later than the agent, after an
+	// init container or the pull of an image. With the 30 s for which a kubelet asks
+	// before it kills, a first boot that hangs is killed 60 s late at most.
+	unseenGrace = 30 * time.Second
+	// handOverGap is how long nobody may listen before the instance has ended although no
+	// attempt has failed: some servers close their listener and open another.
+	handOverGap = 2 * time.Second
+)
+
 // listening infers the instances of one target from its listening sockets. It is
 // the rules alone: it has no clock and reads nothing.
 //
-// Four views follow each other: unseen (no socket yet: as static), running with
-// sockets, ended (they are gone), and running without (nothing came within maxHold,
-// so that a boot that hangs is judged in the end).
+// The target is fresh (no socket of this instance was ever seen), it listens, its
+// sockets are lost (nobody knows yet whether it has ended), or it has ended.
 type listening struct {
 	listeners []config.Listener
 	maxHold   time.Duration
@@ -37,8 +47,12 @@ type listening struct {
 	instance gate.Instance
 	// sockets are the ids of the last set that was not empty, sorted.
 	sockets []uint64
-	seen    bool // sockets were seen
-	without bool // the instance runs and was never seen with a socket, after another was
+	holder  holder    // who held them
+	seen    bool      // sockets of the target were seen
+	fresh   bool      // none were seen of this instance
+	closed  bool      // a process that held them runs on without
+	missed  bool      // an attempt has failed since they were seen last
+	lostAt  time.Time // when they were first not seen; zero: they are there
 	endedAt time.Time
 	held    bool // a probe of the target waits for a new instance
 }
@@ -47,11 +61,12 @@ type listening struct {
 // They belong to an instance older than anyone remembers.
 func begin(c *config.Instance, there map[uint16][]socket, now time.Time) *listening {
 	l := &listening{listeners: c.Listeners, maxHold: c.MaxHold, refresh: c.Refresh}
-	if sockets := l.of(there); len(sockets) > 0 {
+	if sockets, _ := l.of(there); len(sockets) > 0 {
 		l.sockets, l.seen = sockets, true
 		l.instance = gate.Instance{ID: socketID(sockets), Phase: gate.Running, MaxHold: l.maxHold}
 	} else {
-		l.instance = gate.Instance{ID: timeID(now), Phase: gate.Running, StartedAt: now, MaxHold: gate.Never}
+		l.fresh = true
+		l.instance = gate.Instance{ID: timeID(now), Phase: gate.Running, StartedAt: now, LivenessLag: unseenGrace, MaxHold: gate.Never}
 	}
 	return l
 }
@@ -61,8 +76,8 @@ func begin(c *config.Instance, there map[uint16][]socket, now time.Time) *listen
 func (l *listening) configure(c *config.Instance, there map[uint16][]socket) {
 	same := slices.Equal(l.listeners, c.Listeners)
 	l.listeners, l.maxHold, l.refresh = c.Listeners, c.MaxHold, c.Refresh
-	if !same {
-		l.rebase(l.of(there))
+	if sockets, _ := l.of(there); !same {
+		l.rebase(sockets)
 	}
 	if l.instance.MaxHold != gate.Never {
 		l.instance.MaxHold = l.maxHold
@@ -74,39 +89,86 @@ func (l *listening) rebase(sockets []uint64) {
 	if l.instance.Phase != gate.Running {
 		return
 	}
-	l.sockets, l.seen, l.without = sockets, len(sockets) > 0, false
+	l.found(sockets)
+	l.holder = holder{}
+	l.seen = len(sockets) > 0
 	l.instance.MaxHold = gate.Never
 	if l.seen {
+		l.fresh = false
 		l.instance.MaxHold = l.maxHold
 	}
 }
 
-// look draws the conclusion from the sockets there are now.
-func (l *listening) look(sockets []uint64, now time.Time) {
-	some, running := len(sockets) > 0, l.instance.Phase == gate.Running
-	switch {
-	case some && !l.seen:
-		// What was booting all the time listens at last.
-		l.seen = true
-		l.instance.MaxHold = l.maxHold
-	case some && running && l.without && !l.held:
-		// The boot that took so long has come to its end.
-		l.without = false
-	case some && (!running || !shared(l.sockets, sockets)):
-		l.without = false
-		id := socketID(sockets)
-		if id == l.instance.ID {
-			id = timeID(now) // a cookie never comes back, but an inode may
-		}
-		l.instance = gate.Instance{ID: id, Phase: gate.Running, StartedAt: now, MaxHold: l.maxHold}
-	case !some && running && l.seen && !l.without:
-		l.instance.Phase = gate.Terminated
-		l.endedAt = now
-	case !some && !running && now.Sub(l.endedAt) >= l.maxHold:
-		l.beginWithout(now)
+// look draws the conclusion from the sockets there are now, and from what has become of
+// who held the last ones.
+func (l *listening) look(sockets []uint64, fate fate, now time.Time) {
+	if len(sockets) == 0 {
+		l.lose(fate, now)
+		return
 	}
-	if some {
-		l.sockets = sockets
+	switch {
+	case l.instance.Phase != gate.Running:
+		l.instance = gate.Instance{ID: l.name(sockets, now), Phase: gate.Running, StartedAt: now, MaxHold: l.maxHold}
+	case l.fresh:
+		l.listens(sockets, now)
+	case !l.seen:
+		l.instance.MaxHold = l.maxHold // the instance was there, only its sockets were not
+	case fate == reopened || shared(l.sockets, sockets):
+	default:
+		l.replace(sockets, fate, now)
+	}
+	l.found(sockets)
+	l.seen, l.fresh = true, false
+}
+
+// found takes note of the sockets there are.
+func (l *listening) found(sockets []uint64) {
+	if !slices.Equal(l.sockets, sockets) {
+		l.sockets, l.holder = sockets, holder{}
+	}
+	l.closed, l.missed, l.lostAt = false, false, time.Time{}
+}
+
+// listens ends a boot: the first socket of the instance is there. Whoever listens now may
+// have begun much later than anyone could see, so no Failure of before stands, and the
+// delay of a liveness probe begins.
+func (l *listening) listens(sockets []uint64, now time.Time) {
+	is := gate.Instance{
+		ID: l.name(sockets, now), Phase: gate.Running,
+		StartedAt: l.instance.StartedAt, From: l.instance.ID, MaxHold: l.maxHold,
+	}
+	if l.held {
+		is.StartedAt = now // the boot was given up: this is most likely another
+	}
+	is.LivenessLag = now.Sub(is.StartedAt)
+	l.instance = is
+}
+
+// replace begins the next instance, which shares no socket with the one before. If no
+// attempt has failed in between, the one has handed over to the other.
+func (l *listening) replace(sockets []uint64, fate fate, now time.Time) {
+	is := gate.Instance{ID: l.name(sockets, now), Phase: gate.Running, StartedAt: now, MaxHold: l.maxHold}
+	if !l.held && !l.missed {
+		is.From, is.Restarted = l.instance.ID, fate == gone
+	}
+	l.instance = is
+}
+
+// lose draws the conclusion from no sockets at all. That the process is gone, that an
+// attempt has failed, or that too much time has passed is the end of the instance.
+func (l *listening) lose(fate fate, now time.Time) {
+	if l.fresh || !l.seen || l.instance.Phase != gate.Running {
+		return
+	}
+	if l.closed = fate == runs; l.closed {
+		l.lostAt = time.Time{}
+		return
+	}
+	if l.lostAt.IsZero() {
+		l.lostAt = now
+	}
+	if l.held || l.missed || fate == gone || now.Sub(l.lostAt) >= handOverGap {
+		l.instance.Phase, l.endedAt, l.lostAt = gate.Terminated, now, time.Time{}
 	}
 }
 
@@ -115,51 +177,62 @@ func (l *listening) end(now time.Time) {
 	if l.seen {
 		return
 	}
-	l.seen, l.endedAt = true, now
+	l.seen, l.fresh, l.endedAt = true, false, now
 	l.instance.Phase, l.instance.MaxHold = gate.Terminated, l.maxHold
+}
+
+// overdue reports whether a target has ended so long ago that a sign of life is enough to
+// call the next instance running, although it does not listen.
+func (l *listening) overdue(now time.Time) bool {
+	return l.instance.Phase != gate.Running && now.Sub(l.endedAt) >= l.maxHold
 }
 
 // beginWithout begins the next instance although it does not listen.
 func (l *listening) beginWithout(now time.Time) {
-	l.without = true
+	l.fresh = true
 	l.instance = gate.Instance{ID: timeID(now), Phase: gate.Running, StartedAt: now, MaxHold: l.maxHold}
+}
+
+// settled reports whether the same sockets as before have no consequence.
+func (l *listening) settled() bool {
+	return l.instance.Phase == gate.Running && !l.missed && !l.closed && l.lostAt.IsZero()
 }
 
 // wait returns how long after a read there shall be the next: not long if a change is
 // waited for.
-func (l *listening) wait() time.Duration {
-	if l.held || l.instance.Phase != gate.Running {
+func (l *listening) wait(now time.Time) time.Duration {
+	if l.held || !l.settled() && !l.overdue(now) {
 		return min(l.refresh, urgentRefresh)
 	}
 	return l.refresh
 }
 
-// of returns the ids of the target's sockets, sorted, among all there are.
-func (l *listening) of(byPort map[uint16][]socket) []uint64 {
-	var ids []uint64
+// of returns the ids of the target's sockets among all there are, sorted, and their inodes.
+func (l *listening) of(byPort map[uint16][]socket) (ids, inodes []uint64) {
 	for _, w := range l.listeners {
 		for _, found := range byPort[uint16(w.Port)] {
-			if serves(found.local.Addr(), w.Host) {
-				ids = append(ids, found.id)
+			if found.serves(w.Host) {
+				ids, inodes = append(ids, found.id), append(inodes, found.inode)
 			}
 		}
 	}
 	slices.Sort(ids)
-	return slices.Compact(ids)
+	return slices.Compact(ids), inodes
 }
 
-// serves reports whether a connection to host may end at a socket that is bound to
-// addr.
-func serves(addr netip.Addr, host string) bool {
-	addr = addr.Unmap()
-	if addr.IsUnspecified() {
-		return true
-	}
+// serves reports whether a connection to host may end at the socket.
+func (s socket) serves(host string) bool {
+	addr := s.local.Addr().Unmap()
 	want, err := netip.ParseAddr(host)
-	switch {
-	case err == nil && !want.IsUnspecified():
-		return addr.WithZone("") == want.Unmap().WithZone("")
-	case err == nil, config.IsLocalhost(host):
+	want = want.Unmap().WithZone("")
+	switch name := err != nil; {
+	case addr.IsUnspecified() && (name || want.IsUnspecified()):
+		return true // of either family
+	case addr.IsUnspecified():
+		return addr.Is4() == want.Is4() || want.Is4() && !s.v6only
+	case !name && !want.IsUnspecified():
+		return addr.WithZone("") == want
+	case !name, config.IsLocalhost(host):
 		return addr.IsLoopback()
 	}
 	return true // a name, which is not looked up
@@ -178,6 +251,14 @@ func shared(a, b []uint64) bool {
 		}
 	}
 	return false
+}
+
+// name names an instance by its sockets. A cookie never comes back, but an inode may.
+func (l *listening) name(sockets []uint64, now time.Time) string {
+	if id := socketID(sockets); id != l.instance.ID {
+		return id
+	}
+	return timeID(now)
 }
 
 // socketID names an instance by its oldest socket, so that an agent that starts anew

@@ -45,25 +45,54 @@ func there(port uint16, ids ...uint64) map[uint16][]socket {
 	return map[uint16][]socket{port: found}
 }
 
+// lookAt looks at the epoch, and nobody can see who holds the sockets.
+func (l *listening) lookAt(there map[uint16][]socket) {
+	ids, _ := l.of(there)
+	l.look(ids, unseen, epoch)
+}
+
 // follow takes a look a second, at the sockets whose ids are the digits of each word;
-// - is none, and ! before it marks that a probe is held. It returns for each look the
-// number of the instance, with . if it does not run, ~ if it may not be held.
+// - is none. Before it, ! marks that a probe is held, x that an attempt has failed, and of
+// who held the last sockets g that he is gone, r that he runs, o that he has opened the new
+// ones; a kubelet asks at ?. It returns for each look the number of the instance, with . if
+// it does not run, ~ if it may not be held, < if the one before handed over to it, and + if
+// that is a restart all the same.
 func follow(script string) string {
 	var l *listening
 	ids := map[string]int{}
 	var out []string
 	for i, word := range strings.Fields(script) {
 		now := epoch.Add(time.Duration(i) * time.Second)
-		word, held := strings.CutPrefix(word, "!")
 		var set []uint64
-		for _, digit := range strings.Trim(word, "-") {
-			set = append(set, uint64(digit-'0'))
+		var f fate
+		held, missed, asked := false, false, false
+		for _, c := range strings.Trim(word, "-") {
+			switch c {
+			case '!':
+				held = true
+			case 'x':
+				missed = true
+			case '?':
+				asked = true
+			case 'g':
+				f = gone
+			case 'r':
+				f = runs
+			case 'o':
+				f = reopened
+			default:
+				set = append(set, uint64(c-'0'))
+			}
 		}
 		if l == nil {
 			l = begin(&watch, there(80, set...), now)
 		} else {
-			l.held = held
-			l.look(l.of(there(80, set...)), now)
+			if asked && l.overdue(now) {
+				l.beginWithout(now)
+			}
+			l.held, l.missed = held, l.missed || missed
+			sockets, _ := l.of(there(80, set...))
+			l.look(sockets, f, now)
 		}
 		if _, known := ids[l.instance.ID]; !known {
 			ids[l.instance.ID] = len(ids) + 1
@@ -75,6 +104,12 @@ func follow(script string) string {
 		case l.instance.MaxHold == gate.Never:
 			said += "~"
 		}
+		if l.instance.From != "" {
+			said += "<"
+		}
+		if l.instance.Restarted {
+			said += "+"
+		}
 		out = append(out, said)
 	}
 	return strings.Join(out, " ")
@@ -84,19 +119,34 @@ func follow(script string) string {
 func TestListeningRules(t *testing.T) {
 	for _, tt := range []struct{ promise, sockets, want string }{
 		{"the same socket is the same instance", "1 1 1", "1 1 1"},
-		{"another socket is another instance", "1 2 3", "1 2 3"},
 		{"workers that share the port come and go: the same", "12 23 34 4", "1 1 1 1"},
-		{"all workers at once are a restart", "12 34", "1 2"},
-		{"what has no socket has ended, and the next socket is the next instance", "1 - - 2", "1 1. 1. 2"},
-		{"an id that comes back after the end is another life", "1 - 1", "1 1. 2"},
-		{"at the end of maxHold the next one runs without a socket", "1 - - - - - - -", "1 1. 1. 1. 1. 1. 2 2"},
-		{"that boot comes to its end: the same instance", "1 - - - - - - 2 2", "1 1. 1. 1. 1. 1. 2 2 2"},
-		{"a boot that was given up for dead: the one that listens is another", "1 - - - - - - !- !2 2", "1 1. 1. 1. 1. 1. 2 2 3 3"},
-		{"without a socket it does not end a second time", "1 - - - - - - - - - - - - -", "1 1. 1. 1. 1. 1. 2 2 2 2 2 2 2 2"},
-		{"never seen is as static", "- - - - - - - -", "1~ 1~ 1~ 1~ 1~ 1~ 1~ 1~"},
-		{"seen for the first time after the agent: the same instance, now with a bound", "- - 1 1", "1~ 1~ 1 1"},
-		{"and then it ends like any other", "- 1 - 2", "1~ 1 1. 2"},
-		{"held or not, the end is seen", "1 !1 !- !- 2", "1 1 1. 1. 2"},
+		{"other sockets, and nobody has missed the target: a hand-over", "1 2 3", "1 2< 3<"},
+		{"all workers at once: a hand-over too", "12 34", "1 2<"},
+		{"an attempt has failed in between: a restart", "1 x2 x3", "1 2 3"},
+		{"an attempt that failed before the last look at the same sockets does not count", "1 x1 2", "1 1 2<"},
+		{"the process before is gone: a restart, though nobody has missed it", "1 g2", "1 2<+"},
+		{"the process before runs on: a hand-over", "1 r2", "1 2<"},
+		{"the same process has closed its listener and opened another: the same", "1 r- r- o2 2", "1 1 1 1 1"},
+		{"what nobody could miss, because it is held, was restarted", "1 !2", "1 2"},
+
+		{"no socket, and an attempt has failed: the end", "1 x- - x2", "1 1. 1. 2"},
+		{"no socket, and the process is gone: the end", "1 g- 2", "1 1. 2"},
+		{"no socket, and a probe waits for the next instance: the end", "1 !- 2", "1 1. 2"},
+		{"no socket for less than 2 s, and nobody has missed it: a hand-over", "1 - - 2", "1 1 1 2<"},
+		{"no socket for 2 s: the end", "1 - - - 2", "1 1 1 1. 2"},
+		{"a process that runs on and does not listen has not ended", "1 r- r- r- r- r-", "1 1 1 1 1 1"},
+		{"until it ends", "1 r- r- g- 2", "1 1 1 1. 2"},
+		{"an id that comes back after the end is another life", "1 g- 1", "1 1. 2"},
+
+		{"what has ended runs again by a sign of life alone", "1 g- - - - - - - - -", "1 1. 1. 1. 1. 1. 1. 1. 1. 1."},
+		{"a kubelet asks after maxHold: the next one runs without a socket", "1 g- ?- - - - - ?-", "1 1. 1. 1. 1. 1. 1. 2"},
+		{"that boot comes to its end: handed over", "1 g- - - - - ?- 2 2", "1 1. 1. 1. 1. 1. 2 3< 3<"},
+		{"a boot that was given up for dead: the one that listens counts no second time", "1 g- - - - - ?- !- !2 2", "1 1. 1. 1. 1. 1. 2 2 3< 3<"},
+		{"without a socket it does not end a second time", "1 g- - - - - ?- x- - - - - -", "1 1. 1. 1. 1. 1. 2 2 2 2 2 2 2"},
+
+		{"never seen is as static", "- - - x- - - - -", "1~ 1~ 1~ 1~ 1~ 1~ 1~ 1~"},
+		{"seen for the first time after the agent: handed over, now with a bound", "- - 1 1", "1~ 1~ 2< 2<"},
+		{"and then it ends like any other", "- 1 g- 2", "1~ 2< 2.< 3"},
 		{"held, the same socket stays the same instance", "1 !1 !1 !1 !1 !1 !1 !1", "1 1 1 1 1 1 1 1"},
 	} {
 		if got := follow(tt.sockets); got != tt.want {
@@ -113,16 +163,16 @@ func TestListeningStart(t *testing.T) {
 		t.Errorf("the first: %+v", l.instance)
 	}
 	later := epoch.Add(time.Minute)
-	l.look([]uint64{0xabc}, later)
+	l.look([]uint64{0xabc}, unseen, later)
 	if l.instance.StartedAt != later || l.instance.ID != "socket-abc" {
 		t.Errorf("the second: %+v", l.instance)
 	}
 	l = begin(&watch, nil, epoch)
-	if l.instance.StartedAt != epoch || l.instance.ID != "since-20260101T000000.000Z" {
+	if l.instance.StartedAt != epoch || l.instance.LivenessLag != unseenGrace || l.instance.ID != "since-20260101T000000.000Z" {
 		t.Errorf("unseen: %+v", l.instance)
 	}
-	l.look([]uint64{1}, later)
-	if l.instance.StartedAt != epoch {
+	l.look([]uint64{1}, unseen, later)
+	if l.instance.StartedAt != epoch || l.instance.LivenessLag != time.Minute || l.instance.ID != "socket-1" {
 		t.Errorf("seen at last: %+v", l.instance)
 	}
 }
@@ -139,11 +189,11 @@ func TestListeningConfigure(t *testing.T) {
 	if l.instance.ID != "socket-1" || l.instance.MaxHold != 7*time.Second {
 		t.Errorf("moved: %+v", l.instance)
 	}
-	l.look(l.of(there(81, 2)), epoch)
+	l.lookAt(there(81, 2))
 	if l.instance.ID != "socket-1" {
 		t.Errorf("the socket of the new port makes it another instance: %+v", l.instance)
 	}
-	l.look(l.of(there(81, 3)), epoch)
+	l.lookAt(there(81, 3))
 	if l.instance.ID != "socket-3" {
 		t.Errorf("a restart after the change is not seen: %+v", l.instance)
 	}
@@ -154,12 +204,12 @@ func TestListeningConfigure(t *testing.T) {
 	}
 
 	l = begin(&watch, there(80, 1), epoch)
-	l.look(nil, epoch)
+	l.look(nil, gone, epoch)
 	l.configure(&moved, there(81, 2))
 	if l.instance.Phase != gate.Terminated {
 		t.Errorf("a reload began an instance: %+v", l.instance)
 	}
-	l.look(l.of(there(81, 2)), epoch)
+	l.lookAt(there(81, 2))
 	if l.instance.ID != "socket-2" || l.instance.Phase != gate.Running {
 		t.Errorf("after a reload while it had ended: %+v", l.instance)
 	}
@@ -174,16 +224,15 @@ func TestListeningConfigure(t *testing.T) {
 }
 
 // A target that had ended before it was watched goes on having ended until it listens,
-// or for maxHold; one that listens runs.
+// or for maxHold and a sign of life; one that listens runs.
 func TestListeningHadEnded(t *testing.T) {
 	l := begin(&watch, nil, epoch)
 	l.end(epoch)
-	l.look(nil, epoch.Add(4*time.Second))
-	if l.instance.Phase != gate.Terminated {
+	l.look(nil, unseen, epoch.Add(4*time.Second))
+	if l.instance.Phase != gate.Terminated || l.overdue(epoch.Add(4*time.Second)) {
 		t.Errorf("after 4 s: %+v", l.instance)
 	}
-	l.look(nil, epoch.Add(5*time.Second))
-	if l.instance.Phase != gate.Running || !l.without {
+	if !l.overdue(epoch.Add(5 * time.Second)) {
 		t.Errorf("after 5 s: %+v", l.instance)
 	}
 	l = begin(&watch, there(80, 1), epoch)
@@ -199,6 +248,13 @@ func TestServes(t *testing.T) {
 		bound, host string
 		want        bool
 	}{
+		{"[v6only]", "127.0.0.1", false},
+		{"[v6only]", "::ffff:127.0.0.1", false},
+		{"[v6only]", "::1", true},
+		{"[v6only]", "localhost", true},
+		{"[v6only]", "app.example", true},
+		{"0.0.0.0", "::1", false},
+		{"::", "::1", true},
 		{"0.0.0.0", "127.0.0.1", true},
 		{"::", "127.0.0.1", true},
 		{"::ffff:127.0.0.1", "127.0.0.1", true},
@@ -216,7 +272,12 @@ func TestServes(t *testing.T) {
 		{"fe80::1%eth0", "fe80::1%eth0", true},
 		{"192.0.2.1", "app.example", true},
 	} {
-		if got := serves(netip.MustParseAddr(tt.bound), tt.host); got != tt.want {
+		one := socket{v6only: tt.bound == "[v6only]"}
+		one.local = netip.AddrPortFrom(netip.IPv6Unspecified(), 80)
+		if !one.v6only {
+			one.local = netip.AddrPortFrom(netip.MustParseAddr(tt.bound), 80)
+		}
+		if got := one.serves(tt.host); got != tt.want {
 			t.Errorf("bound to %s, host %s: %t, want %t", tt.bound, tt.host, got, tt.want)
 		}
 	}
@@ -239,12 +300,13 @@ func FuzzListening(f *testing.F) {
 			was := l.instance
 			l.held = b>>7 == 1
 			now := epoch.Add(time.Duration(i) * time.Second)
-			l.look(set, now)
+			l.missed = b>>6&1 == 1
+			l.look(set, fate(i%4), now)
 			is := l.instance
 			switch {
 			case is.ID == "":
 				t.Fatalf("look %d: no id: %+v", i, is)
-			case is.ID != was.ID && is.StartedAt != now, is.ID == was.ID && was.Phase == gate.Running && is.StartedAt != was.StartedAt:
+			case is.ID != was.ID && is.StartedAt != now && (is.From != was.ID || is.StartedAt.Add(is.LivenessLag) != now), is.ID == was.ID && was.Phase == gate.Running && is.StartedAt != was.StartedAt:
 				t.Fatalf("look %d: the start is wrong: %+v after %+v", i, is, was)
 			case len(set) > 0 && is.Phase != gate.Running:
 				t.Fatalf("look %d: listens and does not run: %+v", i, is)
@@ -264,7 +326,7 @@ func BenchmarkListeningLook(b *testing.B) {
 	l := begin(&watch, all, epoch)
 	b.ReportAllocs()
 	for b.Loop() {
-		l.look(l.of(all), epoch)
+		l.lookAt(all)
 	}
 	if l.instance.ID != fmt.Sprintf("socket-%x", 80) {
 		b.Fatal(l.instance)

@@ -1,0 +1,202 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What sockets alone do not tell: a hand-over from a restart, a boot from a target that has
+// ended for good, a neighbour from the target.
+
+// One process hands its port over to another, and no attempt fails: /ready/app is 200 all
+// the time, although every probe has a delay. Startup and readiness are asked at once.
+func TestHandOverOfAPort(t *testing.T) {
+	t.Parallel()
+	port := freePorts(t, 1)[0]
+	old := startVictim(t, victimPlan{Ports: []string{port}})
+	served(t, port)
+	a := start(t, flags(write(t, fmt.Sprintf(`
+targets:
+  - name: app
+    startupProbe: {httpGet: {port: %[1]s}, initialDelaySeconds: 3600, periodSeconds: 3600}
+    readinessProbe: {httpGet: {port: %[1]s}, initialDelaySeconds: 3600, periodSeconds: 3600}
+    livenessProbe: {httpGet: {port: %[1]s}, initialDelaySeconds: 3600, periodSeconds: 3600}
+`, port)))...)
+	a.says(a.health+"/ready/app", 200, "ok")
+	attempts := func(kind string, n int) {
+		t.Helper()
+		a.says(a.web+"/metrics", 200, fmt.Sprintf(`prober_probe_total{probe_type="%s",result="successful",target="app"} %d`, kind, n))
+	}
+	attempts("Liveness", 1)
+	ready := watchURL(t, a.health+"/ready/app")
+	for roll := range 3 {
+		young := startVictim(t, victimPlan{Ports: []string{port}, Boot: -1})
+		before := instanceID(t, a)
+		old.tell("close")
+		refused(t, port)
+		young.tell("open")
+		a.logs("instance handed over", "from="+before)
+		attempts("Startup", roll+2)
+		attempts("Readiness", roll+2)
+		old = young
+	}
+	if got := statuses(ready.stop()); got != "200" {
+		t.Errorf("/ready/app answered %s, want 200 all the time", got)
+	}
+	attempts("Liveness", 1)
+	if got := metric(t, a, `prober_target_restarts_total{target="app"}`); got != "0" {
+		t.Errorf("%s restarts, want 0", got)
+	}
+}
+
+// A life that ends and does not come back is neither running nor not live, however long
+// ago. A kubelet that asks shows that the container runs again, and then the boot that
+// hangs is judged.
+func TestEndForGood(t *testing.T) {
+	t.Parallel()
+	port := freePorts(t, 1)[0]
+	v := startVictim(t, victimPlan{Ports: []string{port}})
+	a := start(t, flags(write(t, fmt.Sprintf(`
+targets:
+  - name: app
+    instance: {maxHoldSeconds: 0.2}
+    livenessProbe: {httpGet: {port: %s}, periodSeconds: 0.1, failureThreshold: 3}
+  - name: clock
+    livenessProbe: {exec: {command: ["true"]}, periodSeconds: 1}
+`, port)))...)
+	a.says(a.web+"/metrics", 200, `prober_probe_total{probe_type="Liveness",result="successful",target="app"} 1`)
+	live := watchURL(t, a.health+"/live/app")
+	v.kill()
+	a.says(a.web+"/metrics", 200, `prober_target_running{target="app"} 0`)
+	a.says(a.web+"/metrics", 200, `prober_probe_total{probe_type="Liveness",result="successful",target="clock"} 5`)
+	if got := statuses(live.stop()); got != "200" {
+		t.Errorf("/live/app answered %s, want 200 all the time", got)
+	}
+	a.is(a.web+"/metrics", 200, `prober_target_running{target="app"} 0`)
+
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, a.health+"/live/app", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("User-Agent", "kube-probe/1.36")
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	a.says(a.health+"/live/app", 503, "connection_refused (3/3)")
+	startVictim(t, victimPlan{Ports: []string{port}})
+	a.says(a.health+"/live/app", 200, "")
+	if got := metric(t, a, `prober_target_restarts_total{target="app"}`); got != "1" {
+		t.Errorf("%s restarts, want 1", got)
+	}
+}
+
+// A first boot that never listens is not judged before 30 s and its own delay are over.
+// Then it is, and the first socket takes the failure back.
+func TestFirstBootThatHangs(t *testing.T) {
+	t.Parallel()
+	port := freePorts(t, 1)[0]
+	begin := time.Now()
+	a := start(t, flags(write(t, fmt.Sprintf(`
+targets:
+  - name: app
+    readinessProbe: {httpGet: {port: %[1]s}, periodSeconds: 0.1}
+    livenessProbe: {httpGet: {port: %[1]s}, initialDelaySeconds: 1, periodSeconds: 0.1, failureThreshold: 3}
+`, port)))...)
+	a.logs("the first boot is not seen before the target listens", "/live/app")
+	ended := time.NewTimer(90 * time.Second)
+	defer ended.Stop()
+	poll := time.NewTicker(20 * time.Millisecond)
+	defer poll.Stop()
+	for status := 200; status == 200; {
+		select {
+		case <-poll.C:
+			status, _ = get(t, a.health+"/live/app")
+		case <-ended.C:
+			t.Fatal("/live/app is 200 after 90 s")
+		}
+	}
+	if after := time.Since(begin); after < 31*time.Second {
+		t.Errorf("503 came %v after the agent's start, want 31 s at least", after)
+	}
+	a.is(a.health+"/live/app", 503, "connection_refused (3/3)")
+	startVictim(t, victimPlan{Ports: []string{port}})
+	a.says(a.health+"/ready/app", 200, "ok")
+	a.is(a.health+"/live/app", 200, "ok")
+	if got := metric(t, a, `prober_target_restarts_total{target="app"}`); got != "0" {
+		t.Errorf("%s restarts, want 0", got)
+	}
+}
+
+// Somebody else's socket on the same port, for IPv6 alone, is not the target's: the restart
+// of the target is seen beside it.
+func TestNeighbourOnIPv6(t *testing.T) {
+	t.Parallel()
+	port := freePorts(t, 1)[0]
+	startVictim(t, victimPlan{Ports: []string{port}, V6: true})
+	v := startVictim(t, victimPlan{Ports: []string{port}})
+	served(t, port)
+	a := start(t, flags(write(t, fmt.Sprintf(`
+targets:
+  - name: app
+    readinessProbe: {httpGet: {port: %s}, periodSeconds: 0.1}
+`, port)))...)
+	a.says(a.health+"/ready/app", 200, "ok")
+	v.kill()
+	a.says(a.health+"/ready/app", 503, "not running")
+	startVictim(t, victimPlan{Ports: []string{port}})
+	a.says(a.health+"/ready/app", 200, "ok")
+	if got := metric(t, a, `prober_target_restarts_total{target="app"}`); got != "1" {
+		t.Errorf("%s restarts, want 1", got)
+	}
+}
+
+// served waits until somebody serves a port.
+func served(t *testing.T, port string) {
+	t.Helper()
+	eventually(t, "the app serves", func() error {
+		if status, body := get(t, "http://127.0.0.1:"+port); status != 200 {
+			return fmt.Errorf("%d %s", status, body)
+		}
+		return nil
+	})
+}
+
+// refused waits until nobody listens on a port.
+func refused(t *testing.T, port string) {
+	t.Helper()
+	eventually(t, "nobody listens", func() error {
+		if conn, err := net.Dial("tcp", "127.0.0.1:"+port); err == nil {
+			return errors.Join(errors.New("somebody does"), conn.Close())
+		}
+		return nil
+	})
+}
+
+// instanceID is what the agent calls the instance now.
+func instanceID(t *testing.T, a *agent) string {
+	t.Helper()
+	_, body := get(t, a.web+"/metrics")
+	_, after, _ := strings.Cut(infoLine.FindString(body), `instance_id="`)
+	id, _, _ := strings.Cut(after, `"`)
+	return id
+}

@@ -1,0 +1,182 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package instance
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/prober/gate"
+)
+
+// seeing returns a witness, a real process that has a listening socket, and the inode of
+// that.
+func seeing(t *testing.T, command string) (w *proc, pid int, inodes []uint64) {
+	t.Helper()
+	w = newWitness().(*proc)
+	s, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := port(s)
+	f := socketOf(t, s)
+	pid = orphan(t, command, f)
+	_ = f.Close()
+	table := new(sockets)
+	defer table.close()
+	found, err := table.read(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range found {
+		if int(one.local.Port()) == at {
+			inodes = append(inodes, one.inode)
+		}
+	}
+	return w, pid, inodes
+}
+
+// holderOfAll is who holds the sockets.
+func holderOfAll(t *testing.T, w *proc, inodes []uint64) *holder {
+	t.Helper()
+	w.next = time.Time{}
+	found, ok := w.holders(inodes)
+	if !ok {
+		t.Fatal("the processes were not gone through")
+	}
+	h := &holder{looked: true}
+	for _, one := range found {
+		h.add(one)
+	}
+	return h
+}
+
+// The process that holds a socket is found with its command line; and it runs until it has
+// ended, with the socket or without.
+func TestFate(t *testing.T) {
+	command := "sleep " + unique()
+	w, pid, inodes := seeing(t, command)
+	h := holderOfAll(t, w, inodes)
+	if len(h.processes) != 1 || h.processes[0].pid != pid || h.command != command {
+		t.Fatalf("the holder is %+v, want %d, %q", h, pid, command)
+	}
+	if got := w.fate(h, inodes); got != reopened {
+		t.Errorf("with its socket: %d, want %d", got, reopened)
+	}
+	if got := w.fate(h, nil); got != runs {
+		t.Errorf("asked about no socket: %d, want %d", got, runs)
+	}
+	end(t, pid)
+	if got := w.fate(h, inodes); got != gone {
+		t.Errorf("after its end: %d, want %d", got, gone)
+	}
+	another := *h
+	another.processes = []process{{pid: 1, start: 1 << 60}}
+	if got := w.fate(&another, nil); got != gone {
+		t.Errorf("its number is another's: %d, want %d", got, gone)
+	}
+}
+
+// A socket that nobody holds has no holder; neither has one of a process that may not be
+// seen.
+func TestHolderUnseen(t *testing.T) {
+	w, pid, inodes := seeing(t, "sleep "+unique())
+	end(t, pid)
+	if h := holderOfAll(t, w, inodes); len(h.processes) != 0 || h.command != "" {
+		t.Errorf("the holder is %+v", h)
+	}
+}
+
+// A process with the same command line that began later is another life of the target; an
+// older one, and one that has ended, is not.
+func TestBegun(t *testing.T) {
+	command := "sleep " + unique()
+	w, pid, _ := seeing(t, command)
+	begun := func(since time.Time) bool {
+		t.Helper()
+		w.next = time.Time{}
+		found, ok := w.begun(map[string]time.Time{command: since})
+		if !ok {
+			t.Fatal("the processes were not gone through")
+		}
+		return found[command]
+	}
+	if !begun(time.Now().Add(-time.Hour)) || begun(time.Now().Add(time.Hour)) {
+		t.Error("it did not begin between an hour ago and in an hour")
+	}
+	end(t, pid)
+	if begun(time.Now().Add(-time.Hour)) {
+		t.Error("it has ended, and has begun")
+	}
+}
+
+// Walks over all processes keep their distance.
+func TestWitnessIsBounded(t *testing.T) {
+	w := newWitness().(*proc)
+	w.next = time.Now().Add(time.Hour)
+	if _, ok := w.holders([]uint64{1}); ok {
+		t.Error("holders were sought although that would cost too much")
+	}
+	if _, ok := w.begun(map[string]time.Time{"sleep": {}}); ok {
+		t.Error("processes were sought although that would cost too much")
+	}
+}
+
+// The source itself: a process that has been seen holding the sockets and runs on has not
+// ended when they close; when it ends, the instance does, and nobody has to miss it.
+func TestListenerFollowsItsProcess(t *testing.T) {
+	s, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := NewListener(slog.New(slog.DiscardHandler))
+	c := target("app")
+	c.Instance.Listeners = []config.Listener{{Host: "127.0.0.1", Port: port(s)}}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	f := socketOf(t, s)
+	pid := orphan(t, "sleep "+unique(), f)
+	_ = f.Close()
+	l.Watch(c)
+	go func() { done <- l.Run(ctx, func(string) {}) }()
+	defer func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
+	was := l.Instance("app")
+	eventually(t, "the process is known", func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return len(l.targets["app"].holder.processes) > 0
+	})
+	end(t, pid)
+	eventually(t, "the end is seen", func() bool {
+		l.Look(ctx)
+		return l.Instance("app").Phase == gate.Terminated
+	})
+	if got := l.Instance("app"); got.ID != was.ID {
+		t.Errorf("it ended as %+v, was %+v", got, was)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.targets["app"].missed {
+		t.Error("somebody missed it")
+	}
+}

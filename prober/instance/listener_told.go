@@ -1,0 +1,89 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package instance
+
+import (
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/prober/gate"
+)
+
+// What a listener is told, by the probes of its targets and by those who ask about them.
+
+// Hold tells that a probe of the target waits for a new instance, or no more.
+func (s *Listener) Hold(target string, held bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := s.targets[target]; l != nil && l.held != held {
+		l.held = held
+		s.hurry()
+	}
+}
+
+// End tells that the target had ended before it was watched here: if nobody listens,
+// that is not taken for a target whose sockets cannot be seen.
+func (s *Listener) End(target string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := s.targets[target]; l != nil {
+		l.end(time.Now())
+		s.hurry()
+	}
+}
+
+// Begin makes the next instance of a target that has ended begin now, although it
+// does not listen yet. It reports whether it did.
+func (s *Listener) Begin(target string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.targets[target]
+	if l == nil || l.instance.Phase == gate.Running {
+		return false
+	}
+	l.beginWithout(time.Now())
+	return true
+}
+
+// Missed tells that an attempt at the target has failed: if its sockets have gone, that is
+// the end of its instance. Look comes after it.
+func (s *Listener) Missed(target string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := s.targets[target]; l != nil {
+		l.missed = true
+	}
+}
+
+// Lost reports whether the sockets of the target are gone and nobody knows yet whether it
+// has ended. An attempt tells.
+func (s *Listener) Lost(target string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.targets[target]
+	return l != nil && !l.lostAt.IsZero()
+}
+
+// Asked tells that a kubelet asks about the target, which it does only while the container
+// runs. If the target has ended long ago, its next instance begins, although it does not
+// listen.
+func (s *Listener) Asked(target string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if l := s.targets[target]; l != nil && l.overdue(now) {
+		l.beginWithout(now)
+		s.news = append(s.news, target)
+		s.hurry()
+	}
+}

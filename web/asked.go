@@ -1,0 +1,48 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package web
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/prober-exporter/prober_exporter/prober"
+)
+
+// kubeProbe is how the User-Agent of a kubelet's own probes begins.
+const kubeProbe = "kube-probe/"
+
+// tellAsked tells the prober of a kubelet's question about one target: a kubelet asks about
+// a container only while it runs (rule 4.8).
+func (s *Server) tellAsked(r *http.Request, target string) {
+	if strings.HasPrefix(r.UserAgent(), kubeProbe) {
+		s.opts.Prober.Asked(target)
+	}
+}
+
+// tellAskedTogether does so for a question about several targets: those that it names, which
+// are all in the container that is asked about, or the only one there is.
+func (s *Server) tellAskedTogether(r *http.Request, sum prober.Summary) {
+	if !strings.HasPrefix(r.UserAgent(), kubeProbe) {
+		return
+	}
+	for _, target := range r.URL.Query()["target"] {
+		s.opts.Prober.Asked(target)
+	}
+	if !r.URL.Query().Has("target") && sum.Targets == 1 {
+		for _, t := range s.opts.Prober.Status(prober.Brief).Statuses {
+			s.opts.Prober.Asked(t.Name)
+		}
+	}
+}

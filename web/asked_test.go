@@ -1,0 +1,51 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package web
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/prober-exporter/prober_exporter/prober"
+)
+
+// The prober is told which targets a kubelet asks about: a kubelet asks about a container only
+// while it runs, and others ask whenever they like.
+func TestAsked(t *testing.T) {
+	for _, tt := range []struct {
+		agent, path string
+		want        []string
+	}{
+		{"kube-probe/1.36", "/live/app", []string{"app"}},
+		{"kube-probe/1.36", "/started/app", []string{"app"}},
+		{"kube-probe/1.36+", "/ready/db?verbose", []string{"db"}},
+		{"kube-probe/1.36", "/live?target=db", []string{"db"}},
+		{"kube-probe/1.36", "/live?target=db&target=app", []string{"db", "app"}},
+		{"kube-probe/1.36", "/live", nil},
+		{"kube-probe/1.36", "/-/healthy", nil},
+		{"curl/8.0", "/live/app", nil},
+		{"", "/live?target=db", nil},
+	} {
+		f := &fake{statuses: []prober.TargetStatus{well("app"), well("db")}}
+		get(newServer(t, options(f)).HealthHandler(), tt.path, "User-Agent: "+tt.agent)
+		if !slices.Equal(f.asked, tt.want) {
+			t.Errorf("%s by %q tells of %q, want %q", tt.path, tt.agent, f.asked, tt.want)
+		}
+	}
+	alone := &fake{statuses: []prober.TargetStatus{well("app")}}
+	get(newServer(t, options(alone)).HealthHandler(), "/live", "User-Agent: kube-probe/1.36")
+	if !slices.Equal(alone.asked, []string{"app"}) {
+		t.Errorf("/live of one target tells of %q", alone.asked)
+	}
+}
