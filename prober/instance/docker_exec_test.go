@@ -105,7 +105,11 @@ func TestDockerExecNotStarted(t *testing.T) {
 		}, "deadline"},
 	} {
 		c.prepare()
-		_, _, err := s.in(50*time.Millisecond, name)
+		timeout := 10 * time.Second
+		if c.want == "deadline" {
+			timeout = soon
+		}
+		_, _, err := s.in(timeout, name)
 		if err == nil || !strings.Contains(err.Error(), c.want) || !isNotStarted(err) || errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s: got %v; want %q, not started", name, err, c.want)
 		}

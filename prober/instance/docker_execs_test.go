@@ -125,6 +125,10 @@ func dockerRunning(t *testing.T) (*dockerTest, *dockerDaemon) {
 	return s, f
 }
 
+// soon is the timeout of a command that hangs: all that comes before it hangs fits in, on
+// a busy machine too.
+const soon = 500 * time.Millisecond
+
 // in runs a command with a timeout.
 func (s *dockerTest) in(timeout time.Duration, command ...string) (code int, output string, err error) {
 	ctx, cancel := context.WithTimeout(s.t.Context(), timeout)

@@ -58,7 +58,7 @@ func TestDockerExecKills(t *testing.T) {
 		<-ended
 		release()
 	}()
-	if _, _, err := s.in(30*time.Millisecond, "check"); !errors.Is(err, context.DeadlineExceeded) {
+	if _, _, err := s.in(soon, "check"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want a timeout", err)
 	}
 	<-died
@@ -70,7 +70,7 @@ func TestDockerExecKills(t *testing.T) {
 	e = newDockerExecs(f, 137, "")
 	e.pid = other.Process.Pid
 	release = e.hang("e1")
-	s.in(30*time.Millisecond, "other container")
+	s.in(soon, "other container")
 	release()
 	run := &dockerRun{d: s.Docker, target: s.targets["app"], container: dockerID(2), id: "e1"}
 	run.kill(t.Context(), other.Process.Pid) // its command has ended

@@ -31,14 +31,14 @@ func TestDockerExecHangs(t *testing.T) {
 	e := newDockerExecs(f, 0, frame(1, "begun"))
 	release := e.hang("e1", "e2")
 	for range 3 {
-		if _, _, err := s.in(30*time.Millisecond, "check"); !errors.Is(err, context.DeadlineExceeded) || isNotStarted(err) {
+		if _, _, err := s.in(soon, "check"); !errors.Is(err, context.DeadlineExceeded) || isNotStarted(err) {
 			t.Errorf("got %v, want a timeout", err)
 		}
 		if n := e.count(); n != 1 {
 			t.Errorf("%d run, want 1", n)
 		}
 	}
-	if _, _, err := s.in(30*time.Millisecond, "other"); !errors.Is(err, context.DeadlineExceeded) || e.count() != 2 {
+	if _, _, err := s.in(soon, "other"); !errors.Is(err, context.DeadlineExceeded) || e.count() != 2 {
 		t.Errorf("another command: got %v and %d runs, want a timeout and 2", err, e.count())
 	}
 	release()
@@ -47,11 +47,11 @@ func TestDockerExecHangs(t *testing.T) {
 	}
 
 	defer e.hang("e4", "e5")()
-	s.in(30*time.Millisecond, "check")
+	s.in(soon, "check")
 	f.set("app", 1, "running", 2)
 	f.event("start", 1)
 	s.await("app", dockerLife(1, 2, gate.Running))
-	s.in(30*time.Millisecond, "check")
+	s.in(soon, "check")
 	if n := e.count(); n != 5 {
 		t.Errorf("%d run, want a fifth in the next life", n)
 	}
@@ -64,7 +64,7 @@ func TestDockerExecAwaitsEarlier(t *testing.T) {
 	e := newDockerExecs(f, 0, "")
 	release := e.hang("e1", "e2")
 	defer release()
-	s.in(30*time.Millisecond, "check")
+	s.in(soon, "check")
 	seen := f.count("GET /v1.41/exec/e1/json")
 	done := make(chan error, 1)
 	go func() {
@@ -94,7 +94,7 @@ func TestDockerExecEarlierUnknown(t *testing.T) {
 	e.pid = 0
 	defer e.hang("e1")()
 	for range 2 {
-		if _, _, err := s.in(30*time.Millisecond, "check"); !isNotStarted(err) || errors.Is(err, context.DeadlineExceeded) {
+		if _, _, err := s.in(soon, "check"); !isNotStarted(err) || errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("never started: got %v, want an error that it was not", err)
 		}
 	}
@@ -114,10 +114,10 @@ func TestDockerExecEarlierUnknown(t *testing.T) {
 // frozen, restarted or gone, and a daemon that does not answer, are no timeout.
 func TestDockerExecDeadline(t *testing.T) {
 	s, f := dockerRunning(t)
-	s.execGrace = 100 * time.Millisecond
+	s.execGrace = 2 * time.Second
 	e := newDockerExecs(f, 6, "")
 	release := e.hang() // the output stays open, and nothing runs
-	if code, _, err := s.in(30*time.Millisecond, "ended"); code != 6 || err != nil {
+	if code, _, err := s.in(soon, "ended"); code != 6 || err != nil {
 		t.Errorf("ended in time: got %d, %v; want 6", code, err)
 	}
 	release()
@@ -132,7 +132,7 @@ func TestDockerExecDeadline(t *testing.T) {
 		f.set("app", 1, "running", 1)
 		e := newDockerExecs(f, 0, "")
 		release := e.hang("e1", "e2", "e3", "e4", "e5", "e6")
-		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*soon)
 		done := make(chan error, 1)
 		go func() {
 			_, err := s.Exec(ctx, "app", []string{name}, nil, new(bytes.Buffer))
