@@ -82,13 +82,23 @@ func stdinArgument(args []string) []string {
 	return args
 }
 
+// tasks counts what this process is asked to do and end, instead of serving.
+func (o *options) tasks() (n int) {
+	for _, asked := range []bool{o.isFromPod, o.configCheck, o.isHealthCheck, o.terminating} {
+		if asked {
+			n++
+		}
+	}
+	return n
+}
+
 // checkFromPod says which flag of the conversion, or of what else ends at once, cannot be.
 func (o *options) checkFromPod() error {
 	switch {
 	case o.isFromPod && o.fromPod == "":
 		return errors.New("--config.from-pod needs a file, or - for stdin")
-	case o.isFromPod && o.configCheck, o.isFromPod && o.isHealthCheck, o.configCheck && o.isHealthCheck:
-		return errors.New("--config.from-pod, --config.check and --health.check exclude each other")
+	case o.tasks() > 1:
+		return errors.New("--config.from-pod, --config.check, --health.check and --terminating exclude each other")
 	case !o.isFromPod && o.fromPodRewrite:
 		return errors.New("--config.from-pod.rewrite needs --config.from-pod")
 	case o.fromPodImage == "":

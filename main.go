@@ -75,6 +75,8 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 		err = healthCheck(ctx, o.healthCheck, os.Stdout)
 	case o.configCheck:
 		return configCheck(o, stderr)
+	case o.terminating:
+		tellTerminating(ctx, o, stderr)
 	case o.isFromPod:
 		return fromPod(o, os.Stdin, os.Stdout, stderr)
 	default:
@@ -110,6 +112,7 @@ type options struct {
 	healthAddresses []string
 	healthCheck     string
 	isHealthCheck   bool
+	terminating     bool
 	telemetryPath   string
 	externalURL     *url.URL
 	routePrefix     string
@@ -143,9 +146,10 @@ func parse(args []string, stderr io.Writer) (o *options, code int, done bool) {
 	app.Flag("config.from-pod", "Print the configuration that the manifest of a Pod, Deployment, StatefulSet, DaemonSet, ReplicaSet, Job or CronJob comes to, and exit. - is stdin.").PlaceHolder("FILE").IsSetByUser(&o.isFromPod).StringVar(&o.fromPod)
 	app.Flag("config.from-pod.rewrite", "Print the manifest instead, with the agent as a sidecar, its configuration in a ConfigMap, and the probes pointed at it.").BoolVar(&o.fromPodRewrite)
 	app.Flag("config.from-pod.image", "Image of that sidecar.").Default(defaultImage()).StringVar(&o.fromPodImage)
-	o.web = kingpinflag.AddFlags(app, ":9709")
+	o.web = kingpinflag.AddFlags(app, defaultWeb)
 	app.Flag("health.listen-address", "Addresses on which to serve the health endpoints alone: plain HTTP, no authentication, no rate limit. Repeatable.").StringsVar(&o.healthAddresses)
 	app.Flag("health.check", "Ask this URL once, print the body, and exit with 0 if the status is 200.").PlaceHolder("URL").IsSetByUser(&o.isHealthCheck).StringVar(&o.healthCheck)
+	app.Flag("terminating", "Tell the agent of this pod that the pod is being deleted: its startup and liveness probes end, every live answers 200. For a preStop hook: asks the addresses of --health.listen-address, else of --web.listen-address, else :9708 and :9709 on loopback, waits 1s at most, and exits with 0 even if nobody answers.").BoolVar(&o.terminating)
 	app.Flag("web.telemetry-path", "Path under which to expose metrics.").Default("/metrics").StringVar(&o.telemetryPath)
 	externalURL := app.Flag("web.external-url", "The URL under which the exporter is reachable, for example behind a reverse proxy.").PlaceHolder("URL").String()
 	app.Flag("web.route-prefix", "Prefix of all paths but the health endpoints', which are at the root as well. Default: the path of --web.external-url.").StringVar(&o.routePrefix)

@@ -89,7 +89,8 @@ type Manager struct {
 
 	// swapping is held while targets are replaced, which no attempt delays; it is taken
 	// after applying and before mu.
-	swapping sync.Mutex
+	swapping    sync.Mutex
+	terminating bool // guarded by swapping
 
 	mu      sync.Mutex         // taken before a target's
 	targets []*target          // in the order of the configuration; replaced whole
@@ -126,6 +127,27 @@ func (m *Manager) Stop() {
 	defer m.applying.Unlock()
 	m.stopping = true
 	stopAll(m.list(), gate.Startup, gate.Liveness)
+}
+
+// Terminate says that what runs the targets is ending them, as a pod does that was
+// deleted: liveness and startup workers end as at Stop, also those that later reloads
+// bring, and readiness and reloads go on. Every live is to be 200 from now on. It waits
+// for no attempt and no reload, and cannot be taken back.
+func (m *Manager) Terminate() {
+	if !m.tally.terminating() {
+		return
+	}
+	m.swapping.Lock()
+	m.terminating = true
+	for _, t := range m.list() {
+		for _, w := range t.workers {
+			if w.kind != gate.Readiness {
+				w.stop() // whoever ends the worker waits for it: a reload, or Stop
+			}
+		}
+	}
+	m.swapping.Unlock()
+	m.log.Info("pod terminating: startup and liveness probes have ended, every live answers 200, readiness probes go on")
 }
 
 // Close ends all workers, cancels the attempts that are running without counting

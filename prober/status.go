@@ -37,8 +37,9 @@ const (
 
 // Summary is the state of all targets in constant time.
 type Summary struct {
-	// Loaded says that a configuration is applied, Stopping that Stop was called.
-	Loaded, Stopping bool
+	// Loaded says that a configuration is applied, Stopping that Stop was called, and
+	// Terminating that Terminate was.
+	Loaded, Stopping, Terminating bool
 	// Targets is how many there are, the others how many of them are so.
 	Targets, Started, Ready, Live int
 }

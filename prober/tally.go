@@ -63,6 +63,15 @@ func (t *tally) stopping() {
 	t.sum.Stopping = true
 }
 
+// terminating takes note, and reports whether that is news.
+func (t *tally) terminating() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	was := t.sum.Terminating
+	t.sum.Terminating = true
+	return !was
+}
+
 // add is called with mu held.
 func (t *tally) add(f flags, n int) {
 	if f.started {

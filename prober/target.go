@@ -48,7 +48,7 @@ type target struct {
 }
 
 // newTarget returns c as a target whose workers do not run yet. What it keeps of
-// before, which may be nil and has retired, is said at Apply.
+// before, which may be nil and has retired, is said at Apply. Called with m.swapping held.
 func newTarget(m *Manager, c *config.Target, source instance.Source, before *target) *target {
 	t := &target{
 		m:      m,
@@ -89,6 +89,7 @@ func newTarget(m *Manager, c *config.Target, source instance.Source, before *tar
 			kind:    k,
 			probe:   p,
 			attempt: newAttempt(m, c, p, source),
+			stopped: m.terminating && k != gate.Readiness,
 		})
 	}
 	now := time.Now()

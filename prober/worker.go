@@ -89,7 +89,7 @@ func (w *worker) logger() *slog.Logger {
 }
 
 // start schedules the first turn for the point first of the grid, or for now if
-// that is past.
+// that is past. Told to stop before, the worker does nothing with that turn.
 func (w *worker) start(first time.Time) {
 	w.target.mu.Lock()
 	defer w.target.mu.Unlock()

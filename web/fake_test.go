@@ -36,6 +36,7 @@ var _ Prober = (*prober.Manager)(nil)
 type fake struct {
 	statuses           []prober.TargetStatus
 	unloaded, stopping bool
+	terminating        int // how often it was told so
 	removed            map[string]bool
 	overdue            []string
 	sourceUp           map[string]bool
@@ -48,7 +49,7 @@ type fake struct {
 }
 
 func (f *fake) Summary() prober.Summary {
-	s := prober.Summary{Loaded: !f.unloaded, Stopping: f.stopping, Targets: len(f.statuses)}
+	s := prober.Summary{Loaded: !f.unloaded, Stopping: f.stopping, Terminating: f.terminating > 0, Targets: len(f.statuses)}
 	for _, t := range f.statuses {
 		for _, c := range []struct {
 			is bool
@@ -93,6 +94,8 @@ func (f *fake) Probe(name string) bool {
 	f.probed = append(f.probed, name)
 	return ok
 }
+
+func (f *fake) Terminate() { f.terminating++ }
 
 func (f *fake) NewInstance(name string) bool {
 	_, ok := f.Target(name, prober.Brief)

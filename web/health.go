@@ -57,6 +57,7 @@ var (
 const (
 	noConfiguration = "no configuration"
 	agentStopping   = "agent stopping"
+	podTerminating  = "pod terminating"
 )
 
 // addHealth adds the health endpoints. They answer from counters and copies: no I/O,
@@ -76,6 +77,7 @@ func (s *Server) addHealth(mux *http.ServeMux, prefix string) {
 	mux.HandleFunc("GET "+prefix+"/-/ready", func(w http.ResponseWriter, r *http.Request) {
 		s.agentReady().write(w, r)
 	})
+	mux.HandleFunc("POST "+prefix+"/-/terminating", s.terminating)
 }
 
 // ownState answers a check out of the agent's own state, if that decides it. What
@@ -88,6 +90,8 @@ func ownState(c *check, sum prober.Summary) *report {
 		reason = noConfiguration
 	case sum.Stopping && c == &live:
 		reason = agentStopping
+	case sum.Terminating && c == &live:
+		reason = podTerminating
 	default:
 		return nil
 	}

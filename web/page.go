@@ -169,8 +169,11 @@ func (s *Server) notices(now time.Time) []notice {
 		}
 		all = append(all, notice{"bad", plural(n, "probe") + verb + " overdue, the agent does not get on: " + strings.Join(overdue, ", "), nil})
 	}
-	if sum.Stopping {
+	switch {
+	case sum.Stopping:
 		all = append(all, notice{"warn", "The agent is stopping: every /live answers 200, /ready 503.", nil})
+	case sum.Terminating:
+		all = append(all, notice{"warn", "The pod is terminating: startup and liveness probes have ended, and every /live answers 200.", nil})
 	}
 	return all
 }

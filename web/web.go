@@ -51,6 +51,9 @@ type Prober interface {
 	// Probe makes each probe of a target take a turn now, false if there is no such
 	// target.
 	Probe(name string) bool
+	// Terminate says that the pod is being deleted: liveness and startup probes end for
+	// good, readiness goes on.
+	Terminate()
 	// NewInstance declares that a target has been restarted, false if there is no
 	// such target.
 	NewInstance(name string) bool

@@ -1,0 +1,62 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package web
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+)
+
+// terminating is how a pod's preStop hook, a command in the agent's own container, says
+// that the pod is being deleted. It is for nobody else: it ends liveness probing for good.
+func (s *Server) terminating(w http.ResponseWriter, r *http.Request) {
+	if reason := foreign(r); reason != "" {
+		writeText(w, http.StatusForbidden, reason+"\n")
+		return
+	}
+	s.opts.Prober.Terminate()
+	writeText(w, http.StatusOK, "ok\n")
+}
+
+// foreign says why a request may come from elsewhere, empty if it comes from a command
+// beside the agent.
+func foreign(r *http.Request) string {
+	if !fromLoopback(r) {
+		return "Only a command beside the agent may ask for this, from 127.0.0.1 or ::1."
+	}
+	// Browsers send the first two with every POST, proxies one of the others.
+	for _, header := range [...]string{"Origin", "Sec-Fetch-Site", "Forwarded", "X-Forwarded-For", "Via"} {
+		if r.Header.Get(header) != "" {
+			return "Neither a browser nor a proxy may ask for this: the request has the header " + header + "."
+		}
+	}
+	return ""
+}
+
+// fromLoopback reports whether both ends of the connection are this machine, or this pod.
+// 127.0.0.1 and ::1 are what a client gets that dials loopback: a service mesh hands over
+// what comes from outside under another address, 127.0.0.6.
+func fromLoopback(r *http.Request) bool {
+	remote, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return false
+	}
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	if !ok || !local.IP.IsLoopback() {
+		return false
+	}
+	from := remote.Addr().Unmap()
+	return from == netip.AddrFrom4([4]byte{127, 0, 0, 1}) || from == netip.IPv6Loopback()
+}
