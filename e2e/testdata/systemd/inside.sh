@@ -89,4 +89,13 @@ systemctl stop prober_exporter.socket prober_exporter.service
 sleep 15
 check "without an exporter nobody is restarted" is "$pid" of MainPID shop
 
+# A broken file at boot: systemd does not give up, and what is mended is loaded.
+cp /tmp/broken /etc/prober_exporter/prober.yml
+systemctl start prober_exporter.socket prober_exporter.service
+often() { [ "$(of NRestarts prober_exporter.service)" -ge 10 ]; }
+check "with a broken file it is started again and again" often
+cp /tmp/good /etc/prober_exporter/prober.yml
+check "once the file is mended shop is ready" answers $health/ready/shop
+check "and Prometheus is answered" counted 'prober_target_ready{.*} 1'
+
 echo "E2E done passed=$passed failed=$failed after $(cut -d' ' -f1 /proc/uptime) s"
