@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"runtime/debug"
@@ -82,7 +83,7 @@ func (l *loader) loadIfChanged() {
 // last. Called with mu held, as apply, or before anything else runs.
 func (l *loader) read(last *string) (c candidate) {
 	data, err := config.Read(l.file)
-	if err != nil {
+	if err = naming("config.file", err); err != nil {
 		return candidate{seen: err.Error(), err: err}
 	}
 	sum := sha256.Sum256(data)
@@ -216,10 +217,19 @@ func (l *loader) refuse(err error) {
 	}
 }
 
+// naming adds to the error of a file that is not there which flag names the file.
+func naming(flag string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: --%s names the file", err, flag)
+	}
+	return err
+}
+
 // configCheck loads the configuration and the web configuration, tells all that is
 // wrong with them, and returns the exit code.
 func configCheck(o *options, w io.Writer) int {
 	cfg, notices, err := config.LoadFile(o.configFile)
+	err = naming("config.file", err)
 	for _, n := range notices {
 		_, _ = fmt.Fprintf(w, "%v: %v\n", n.Level, n)
 	}

@@ -108,7 +108,7 @@ func TestCannotRun(t *testing.T) {
 		args []string
 		want string
 	}{
-		"a missing file":         {[]string{"--config.file=/nowhere/prober.yml"}, "no such file"},
+		"a missing file":         {[]string{"--config.file=/nowhere/prober.yml"}, "no such file or directory: --config.file names the file"},
 		"a pipe":                 {[]string{"--config.file=" + pipe}, "is not a file"},
 		"a directory":            {[]string{"--config.file=" + t.TempDir()}, "directory"},
 		"a mistake":              {[]string{"--config.file=" + write(t, "targets:\n  - name: a\n")}, "prober.yml:2: targets[0]"},

@@ -20,6 +20,8 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/prober-exporter/prober_exporter/prober/gate"
 )
 
 const required = "required value"
@@ -200,6 +202,8 @@ func (d *decoder) object(v value, keys ...string) (object, bool) {
 		hint := ""
 		if near := nearest(e.key, keys); near != "" {
 			hint = ": did you mean " + near + "?"
+		} else if slices.Contains(keys, probeKeys[gate.Liveness]) && slices.Contains(probeFields, e.key) {
+			hint = ": it belongs in a startupProbe, readinessProbe or livenessProbe"
 		}
 		d.errorf(e.line, v.child(e.key).path(), "unknown key%s", hint)
 	}

@@ -151,6 +151,10 @@ func (d *decoder) seconds(v value) time.Duration {
 	if !v.set() {
 		return 0
 	}
+	if t, err := time.ParseDuration(v.node.Value); err == nil && t > 0 && typeName(v.node) == aString {
+		d.wrong(v, "must be a number of seconds, is a string: write %s", formatSeconds(t))
+		return 0
+	}
 	x, ok := d.number(v)
 	if !ok || x.digits == "" {
 		return 0

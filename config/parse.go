@@ -53,6 +53,9 @@ func (d *decoder) parse(data []byte) *yaml.Node {
 	case errors.Is(err, io.EOF):
 		d.errorf(1, "", "is empty: a file with nothing to probe says `targets: []`")
 		return nil
+	case errors.Is(err, errDocuments) && isManifest(doc.Content[0]):
+		d.manifest(doc.Content[0])
+		return nil
 	case err != nil:
 		line, message := locateSyntax(data, err)
 		d.errorf(line, "", "%s", message)
@@ -128,7 +131,8 @@ func countMarks(data []byte) int {
 
 var errDocuments = errors.New("must be one YAML document, has more")
 
-// parseYAML returns the document node, or io.EOF if there is none.
+// parseYAML returns the document node, or io.EOF if there is none. With errDocuments it
+// returns the first.
 func parseYAML(data []byte) (*yaml.Node, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, next yaml.Node
@@ -137,7 +141,7 @@ func parseYAML(data []byte) (*yaml.Node, error) {
 	}
 	switch err := dec.Decode(&next); {
 	case err == nil:
-		return nil, errDocuments
+		return &doc, errDocuments
 	case !errors.Is(err, io.EOF):
 		return nil, err
 	}

@@ -31,10 +31,15 @@ const (
 	defaultFailureThreshold = 3
 )
 
+// probeFields are the keys of a probe.
+var probeFields = []string{
+	"exec", "httpGet", "tcpSocket", "grpc", "initialDelaySeconds", "timeoutSeconds",
+	"periodSeconds", "successThreshold", "failureThreshold", "terminationGracePeriodSeconds",
+}
+
 // probe returns a probe of t, whose ports and environment are known already.
 func (d *decoder) probe(v value, kind gate.Kind, t *Target) *Probe {
-	o, ok := d.object(v, "exec", "httpGet", "tcpSocket", "grpc", "initialDelaySeconds", "timeoutSeconds",
-		"periodSeconds", "successThreshold", "failureThreshold", "terminationGracePeriodSeconds")
+	o, ok := d.object(v, probeFields...)
 	if !ok {
 		return nil
 	}
@@ -93,7 +98,7 @@ func (d *decoder) action(o object, p *Probe, t *Target) {
 		}
 	}
 	if !found {
-		d.wrong(o.value, "must specify a handler type")
+		d.wrong(o.value, "must specify a handler type: exec, httpGet, tcpSocket or grpc")
 	}
 }
 

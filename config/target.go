@@ -30,6 +30,10 @@ const defaultHost = "127.0.0.1"
 var probeKeys = [gate.NumKinds]string{"startupProbe", "readinessProbe", "livenessProbe"}
 
 func (d *decoder) config(root *yaml.Node) *Config {
+	if isManifest(root) {
+		d.manifest(root)
+		return nil
+	}
 	o, ok := d.object(value{node: root, line: root.Line}, "targets")
 	if !ok {
 		return nil
@@ -48,6 +52,30 @@ func (d *decoder) config(root *yaml.Node) *Config {
 		}
 	}
 	return c
+}
+
+// isManifest reports whether the file is for Kubernetes.
+func isManifest(root *yaml.Node) bool {
+	var apiVersion, kind bool
+	if root.Kind != yaml.MappingNode {
+		return false
+	}
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		switch root.Content[i].Value {
+		case "apiVersion":
+			apiVersion = true
+		case "kind":
+			kind = true
+		case "targets":
+			return false
+		}
+	}
+	return apiVersion && kind
+}
+
+// manifest says how a configuration is made of one.
+func (d *decoder) manifest(root *yaml.Node) {
+	d.errorf(root.Line, "", "is a Kubernetes manifest: prober_exporter --config.from-pod=FILE prints the configuration that it comes to")
 }
 
 // target returns a target. lines has the names so far.
