@@ -62,11 +62,14 @@ func convert(o *options, stdin io.Reader) ([]byte, []config.Notice, error) {
 		}
 	} else {
 		data, err = config.Read(name)
+		err = naming("config.from-pod", err)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	return frompod.Convert(name, data, frompod.Options{Rewrite: o.fromPodRewrite, Image: o.fromPodImage})
+	return frompod.Convert(name, data, frompod.Options{
+		Rewrite: o.fromPodRewrite, Image: o.fromPodImage, HealthPort: o.fromPodHealth, MetricsPort: o.fromPodMetrics,
+	})
 }
 
 // stdinArgument joins the flag and a - of its own, which kingpin takes for the
@@ -103,6 +106,14 @@ func (o *options) checkFromPod() error {
 		return errors.New("--config.from-pod.rewrite needs --config.from-pod")
 	case o.fromPodImage == "":
 		return errors.New("--config.from-pod.image must not be empty")
+	case !isPort(o.fromPodHealth):
+		return fmt.Errorf("--config.from-pod.health-port must be between 1 and 65535, is %d", o.fromPodHealth)
+	case !isPort(o.fromPodMetrics):
+		return fmt.Errorf("--config.from-pod.metrics-port must be between 1 and 65535, is %d", o.fromPodMetrics)
+	case o.fromPodHealth == o.fromPodMetrics:
+		return fmt.Errorf("--config.from-pod.health-port and --config.from-pod.metrics-port must differ, are both %d", o.fromPodHealth)
 	}
 	return nil
 }
+
+func isPort(n int) bool { return 1 <= n && n <= 65535 }

@@ -79,7 +79,7 @@ func TestFromPod(t *testing.T) {
 		}
 	}
 	code, out, said = pod(t, strings.NewReader(out), "--config.from-pod=-", "--config.from-pod.rewrite")
-	if want := "stdin:10: spec.template.spec.initContainers[0].name: the name prober is that of the agent, which may be in this pod already\n"; code != exitError || out != "" || said != want {
+	if want := "stdin:21: spec.template.spec.initContainers[0].name: the name prober is that of the agent, which may be in this pod already\n"; code != exitError || out != "" || said != want {
 		t.Errorf("twice: exit %d, said %q, want %q", code, said, want)
 	}
 }
@@ -100,10 +100,12 @@ spec:
     livenessProbe: {tcpSocket: {port: http}, initialDelaySeconds: 1}
 `
 	code, out, said := pod(t, strings.NewReader(manifest), "--config.from-pod=-", "--config.from-pod.rewrite")
-	if code != exitOK || said != "" {
-		t.Fatalf("exit %d, said %q", code, said)
+	if want := `info: stdin:9: spec.containers[0].startupProbe: a boot that hangs is ended after 60 s instead of 30 s: 30 s are for a start of the agent
+info: stdin:11: spec.containers[0].livenessProbe: a dead application is restarted within 61 s instead of 31 s: 30 s are for a restart of the agent
+`; code != exitOK || said != want {
+		t.Fatalf("exit %d, said %q, want %q", code, said, want)
 	}
-	shop, file, _ := strings.Cut(out, "---\n")
+	file, shop, _ := strings.Cut(out, "---\n")
 	var configMap struct {
 		Metadata struct{ Name string }
 		Data     map[string]string
@@ -114,6 +116,19 @@ spec:
 	askAsPod(t, shop, configMap.Data["prober.yml"])
 }
 
+// The agent can be given other ports; the probes and the hook ask there.
+func TestFromPodPorts(t *testing.T) {
+	code, out, said := pod(t, strings.NewReader(deployment), "--config.from-pod=-", "--config.from-pod.rewrite", "--config.from-pod.health-port=9718", "--config.from-pod.metrics-port=9719")
+	for _, part := range []string{
+		"- --health.listen-address=:9718\n", "- --web.listen-address=:9719\n", "{name: health, containerPort: 9718}", "{name: metrics, containerPort: 9719}",
+		`command: [/bin/prober_exporter, --terminating, "--health.listen-address=:9718"]`, "path: /ready/app, port: 9718",
+	} {
+		if code != exitOK || said != "" || !strings.Contains(out, part) || strings.Contains(out, "970") {
+			t.Errorf("exit %d, said %q, want %q in\n%s", code, said, part, out)
+		}
+	}
+}
+
 // brokenPipe is a stdout that nobody reads.
 type brokenPipe struct{}
 
@@ -122,9 +137,12 @@ func (brokenPipe) Write([]byte) (int, error) { return 0, errors.New("broken pipe
 // What cannot be read, converted or written ends with 1, wrong flags with 2; always
 // with a line on stderr.
 func TestFromPodFails(t *testing.T) {
+	if code, out, said := pod(t, strings.NewReader("a: b\n"), "--config.from-pod=-", "--config.from-pod.rewrite"); code != exitError || out != "" || !strings.HasPrefix(said, "stdin:1: has no Pod") {
+		t.Errorf("nothing to rewrite: exit %d, said %q, printed %q", code, said, out)
+	}
 	for arg, want := range map[string]string{
 		"--config.from-pod=-":         "stdin:1: has no Pod",
-		"--config.from-pod=no-such":   `read config "no-such": no such file`,
+		"--config.from-pod=no-such":   `read config "no-such": no such file or directory: --config.from-pod names the file`,
 		"--config.from-pod=testdata/": "read config",
 	} {
 		if code, out, said := pod(t, strings.NewReader("a: b\n"), arg); code != exitError || out != "" || !strings.HasPrefix(said, want) {
@@ -146,6 +164,10 @@ func TestFromPodFails(t *testing.T) {
 		{"--config.from-pod=-", "--health.check=http://127.0.0.1/"},
 		{"--config.check", "--health.check=http://127.0.0.1/"},
 		{"--config.from-pod=-", "--config.from-pod.image="},
+		{"--config.from-pod=-", "--terminating"},
+		{"--config.from-pod=-", "--config.from-pod.health-port=0"},
+		{"--config.from-pod=-", "--config.from-pod.metrics-port=65536"},
+		{"--config.from-pod=-", "--config.from-pod.metrics-port=9708"},
 	} {
 		if code, _, said := pod(t, nil, args...); code != exitUsage || !strings.HasPrefix(said, "prober_exporter: error: --config.from-pod") {
 			t.Errorf("%q: exit %d, said %q", args, code, said)

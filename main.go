@@ -107,6 +107,8 @@ type options struct {
 	isFromPod      bool
 	fromPodRewrite bool
 	fromPodImage   string
+	fromPodHealth  int
+	fromPodMetrics int
 
 	web             *toolkit.FlagConfig
 	healthAddresses []string
@@ -146,6 +148,8 @@ func parse(args []string, stderr io.Writer) (o *options, code int, done bool) {
 	app.Flag("config.from-pod", "Print the configuration that the manifest of a Pod, Deployment, StatefulSet, DaemonSet, ReplicaSet, Job or CronJob comes to, and exit. - is stdin.").PlaceHolder("FILE").IsSetByUser(&o.isFromPod).StringVar(&o.fromPod)
 	app.Flag("config.from-pod.rewrite", "Print the manifest instead, with the agent as a sidecar, its configuration in a ConfigMap, and the probes pointed at it.").BoolVar(&o.fromPodRewrite)
 	app.Flag("config.from-pod.image", "Image of that sidecar.").Default(defaultImage()).StringVar(&o.fromPodImage)
+	app.Flag("config.from-pod.health-port", "Port of that sidecar's health endpoints.").Default("9708").IntVar(&o.fromPodHealth)
+	app.Flag("config.from-pod.metrics-port", "Port of that sidecar's metrics.").Default("9709").IntVar(&o.fromPodMetrics)
 	o.web = kingpinflag.AddFlags(app, defaultWeb)
 	app.Flag("health.listen-address", "Addresses on which to serve the health endpoints alone: plain HTTP, no authentication, no rate limit. Repeatable.").StringsVar(&o.healthAddresses)
 	app.Flag("health.check", "Ask this URL once, print the body, and exit with 0 if the status is 200.").PlaceHolder("URL").IsSetByUser(&o.isHealthCheck).StringVar(&o.healthCheck)

@@ -15,8 +15,7 @@ package main
 
 import (
 	"context"
-	"io"
-	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -90,7 +89,7 @@ func TestTerminatingInVain(t *testing.T) {
 	}
 	nobody.Close()
 	encrypted := httptest.NewUnstartedServer(http.NotFoundHandler())
-	encrypted.Config.ErrorLog = log.New(io.Discard, "", 0)
+	encrypted.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelWarn)
 	encrypted.StartTLS()
 	defer encrypted.Close()
 	for address, want := range map[string]string{

@@ -33,6 +33,8 @@ type Options struct {
 	Rewrite bool
 	// Image is the sidecar's.
 	Image string
+	// HealthPort and MetricsPort are where the sidecar listens; 0: 9708 and 9709.
+	HealthPort, MetricsPort int
 }
 
 // Convert reads the documents of a manifest. Without Rewrite it returns a
@@ -40,7 +42,7 @@ type Options struct {
 // Rewrite it returns the manifest with sidecars, their configuration in ConfigMaps,
 // and the probes pointed at them; what need not change stays byte for byte. Nothing is
 // returned with an error, which is of type config.Errors and has every mistake.
-// Notices, all of them warnings, come with both. name is how messages call the file.
+// Notices come with both. name is how messages call the file.
 func Convert(name string, data []byte, o Options) ([]byte, []config.Notice, error) {
 	c := &converter{file: name, options: o, configMaps: map[string]bool{}}
 	documents := split(string(data))
@@ -62,6 +64,8 @@ func Convert(name string, data []byte, o Options) ([]byte, []config.Notice, erro
 	case c.converted > 0:
 	case workloads == 0:
 		c.nothing("has no Pod, Deployment, StatefulSet, DaemonSet, ReplicaSet, Job or CronJob")
+	case c.kept:
+		c.nothing("has no probe that can be moved to the agent")
 	default:
 		c.nothing("has no probe to convert")
 	}
@@ -82,6 +86,7 @@ type converter struct {
 	notices    []config.Notice
 	configMaps map[string]bool // namespace/name of those that are in the file
 	converted  int             // workloads
+	kept       bool            // some workload has probes, and all of them stay
 }
 
 // maxListed is how many mistakes, and how many notices, are listed.
@@ -94,19 +99,21 @@ func (c *converter) wrong(line int, path, message string) {
 }
 
 func (c *converter) warn(line int, path, message string) {
-	if len(c.notices) < maxListed {
-		c.notices = append(c.notices, config.Notice{Level: config.Warn, File: c.file, Line: c.offset + line, Path: path, Message: message})
+	c.notice(config.Warn, line, path, message)
+}
+
+// notice says a thing once: a workload's configuration may be made twice.
+func (c *converter) notice(level config.NoticeLevel, line int, path, message string) {
+	n := config.Notice{Level: level, File: c.file, Line: c.offset + line, Path: path, Message: message}
+	if len(c.notices) < maxListed && !slices.Contains(c.notices, n) {
+		c.notices = append(c.notices, n)
 	}
 }
 
-// nothing says that there is nothing to do. A pipe of manifests may hold none for us:
-// to rewrite it is to leave it as it is.
+// nothing says that there is nothing to do. What would be printed is what came in, and
+// might be taken for what was asked for.
 func (c *converter) nothing(message string) {
 	c.offset = 0
-	if c.options.Rewrite {
-		c.warn(1, "", message)
-		return
-	}
 	c.wrong(1, "", message)
 }
 

@@ -15,9 +15,12 @@ package frompod
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/prober/gate"
 )
 
@@ -127,7 +130,10 @@ func podIP(k *container) (place, string) {
 // warnMoved says what else changes with a sidecar in the pod.
 func (c *converter) warnMoved(w *workload) {
 	if n := w.spec.get("hostNetwork"); w.hostNetwork() {
-		c.warn(n.node.Line, n.path, fmt.Sprintf("the agent listens on the ports %s and %s of the node", healthPort, metricsPort))
+		c.warn(n.node.Line, n.path, fmt.Sprintf("the agent listens on the ports %s and %s of the node: --config.from-pod.health-port and --config.from-pod.metrics-port choose others", c.healthPort(), c.metricsPort()))
+	}
+	if port := w.podMetadata().get("annotations").get("prometheus.io/port"); port.node != nil && port.node.Value != c.metricsPort() {
+		c.warn(port.node.Line, port.path, fmt.Sprintf("a Prometheus that follows it does not scrape the agent, whose metrics are on port %s", c.metricsPort()))
 	}
 	guaranteed := true
 	for _, list := range []string{"containers", "initContainers"} {
@@ -140,6 +146,54 @@ func (c *converter) warnMoved(w *workload) {
 		c.warn(w.spec.node.Line, w.spec.path, "every container has limits, the sidecar has none: give it requests and limits that are equal, or the pod's QoS class will be Burstable instead of Guaranteed")
 	}
 }
+
+// podMetadata returns the metadata of its pods.
+func (w *workload) podMetadata() place {
+	_, path := podSpec(w.kind)
+	pod := w.root
+	for _, key := range path[:len(path)-1] {
+		pod = pod.get(key)
+	}
+	return pod.get("metadata")
+}
+
+// keepsDelay reports whether a notice is about a delay that the listener source cannot
+// keep, and the rewritten probe does.
+func (c *converter) keepsDelay(cfg *config.Config, path string) bool {
+	for i := range cfg.Targets {
+		if path == fmt.Sprintf("targets[%d].livenessProbe", i) {
+			return c.options.Rewrite && cfg.Targets[i].Instance.Source == config.SourceListener
+		}
+	}
+	return false
+}
+
+// forAgent is how many seconds the kubelet's own probes give the agent to be restarted.
+const forAgent = 30
+
+// tellDelays says how much longer it takes until a container is restarted: the agent
+// needs what the kubelet needed, and then the kubelet asks the agent for a while.
+func (c *converter) tellDelays(moved []chosen, cfg *config.Config) {
+	for i, some := range moved {
+		for _, kind := range some.kinds {
+			at, p := some.container.probes[kind], cfg.Targets[i].Probe(kind)
+			own := p.Period.Seconds() * float64(p.FailureThreshold)
+			switch kind {
+			case gate.Startup:
+				c.notice(config.Info, at.node.Line, at.path, fmt.Sprintf("a boot that hangs is ended after %d s instead of %s s: %d s are for a start of the agent",
+					startupThreshold(p), seconds(own+p.InitialDelay.Seconds()), forAgent))
+			case gate.Readiness: // ends nobody
+			case gate.Liveness:
+				own += p.Timeout.Seconds()
+				c.notice(config.Info, at.node.Line, at.path, fmt.Sprintf("a dead application is restarted within %s s instead of %s s: %d s are for a restart of the agent",
+					seconds(own+forAgent), seconds(own), forAgent))
+			}
+		}
+	}
+}
+
+// seconds returns a number of seconds for a person.
+func seconds(s float64) string { return strconv.FormatFloat(math.Round(s*1000)/1000, 'f', -1, 64) }
 
 // movable chooses the probes that can be asked of the agent, and says why others stay.
 func (c *converter) movable(k *container) chosen {

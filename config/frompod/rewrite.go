@@ -26,52 +26,18 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/gate"
 )
 
-const (
-	sidecarName = "prober" // of the container and of its volume
-	healthPort  = "9708"
-	metricsPort = "9709"
-)
-
-// sidecar is the agent's container. The placeholders are its image, the names of its
-// ports, and what follows runAsNonRoot.
-const sidecar = `- name: prober
-  image: IMAGE
-  restartPolicy: Always # a native sidecar: starts before the application, ends after it
-  args:
-    - --config.file=/etc/prober_exporter/prober.yml
-    - --config.fail-open # a broken file must not kill the application
-    - --config.enable-auto-reload
-    - --health.listen-address=:9708
-  ports:
-    - {name: HEALTH, containerPort: 9708}
-    - {name: METRICS, containerPort: 9709}
-  startupProbe:
-    httpGet: {path: /-/healthy, port: HEALTH} # not /-/ready: with a broken file it would be restarted again and again
-    periodSeconds: 1
-    failureThreshold: 30
-  livenessProbe:
-    httpGet: {path: /-/healthy, port: HEALTH}
-  securityContext:
-    allowPrivilegeEscalation: false
-    capabilities: {drop: [ALL]}
-    readOnlyRootFilesystem: true
-    runAsNonRoot: true
-USER    seccompProfile: {type: RuntimeDefault}
-  volumeMounts:
-    - {name: prober, mountPath: /etc/prober_exporter}
-`
-
-// rewrite returns a document with a sidecar in each of its workloads, followed by
-// their ConfigMaps. One without anything to move stays byte for byte.
+// rewrite returns a document with a sidecar in each of its workloads, after their
+// ConfigMaps: a pod that is applied before its ConfigMap waits for it. A document
+// without anything to move stays byte for byte.
 func (c *converter) rewrite(d *document) string {
 	e := newEditor(d.text)
-	var maps []string
+	var maps strings.Builder
 	for i := range d.workloads {
 		if m := c.rewriteWorkload(&d.workloads[i], e); m != "" {
-			maps = append(maps, "---\n"+m)
+			maps.WriteString(m + "---\n")
 		}
 	}
-	if len(maps) == 0 || len(c.errs) > 0 {
+	if maps.Len() == 0 || len(c.errs) > 0 {
 		return d.text
 	}
 	out, ok := e.text()
@@ -88,11 +54,24 @@ func (c *converter) rewrite(d *document) string {
 	if !strings.HasSuffix(out, "\n") {
 		out += "\n"
 	}
-	added := strings.Join(maps, "")
-	if strings.Contains(out, "\r\n") {
-		added = strings.ReplaceAll(added, "\n", "\r\n")
+	return after(maps.String(), out)
+}
+
+// after returns a document after others, each of which ends with a line ---.
+func after(others, document string) string {
+	if strings.Contains(document, "\r\n") {
+		others = strings.ReplaceAll(others, "\n", "\r\n")
 	}
-	return out + added
+	const byteOrderMark = "\ufeff"
+	document, marked := strings.CutPrefix(document, byteOrderMark)
+	if last := strings.LastIndex(others, "---"); strings.HasPrefix(document, "---") {
+		// The line that it begins with goes before the others, too.
+		others = others[last:] + others[:last]
+	}
+	if marked {
+		others = byteOrderMark + others
+	}
+	return others + document
 }
 
 // rewriteWorkload adds the sidecar and points the probes at it. It returns the
@@ -104,6 +83,9 @@ func (c *converter) rewriteWorkload(w *workload, e *editor) string {
 	}
 	moved := w.probed(c.movable)
 	source, cfg := c.configuration(w, moved)
+	if len(moved) == 0 {
+		c.kept = true
+	}
 	if cfg == nil || !c.fits(w) {
 		return ""
 	}
@@ -113,13 +95,14 @@ func (c *converter) rewriteWorkload(w *workload, e *editor) string {
 		return ""
 	}
 	c.warnMoved(w)
+	c.tellDelays(moved, cfg)
 	c.converted++
 	for i, some := range moved {
 		for _, kind := range some.kinds {
 			node := some.container.node
 			key := index(node, probeKeys[kind])
 			grace := withComment(lookup(node.Content[key+1], "terminationGracePeriodSeconds"))
-			e.replace(node, key, probe(kind, some.container.name, cfg.Targets[i].Probe(kind), grace))
+			e.replace(node, key, c.probe(kind, some.container.name, cfg.Targets[i].Probe(kind), grace))
 		}
 	}
 	// The volume first: where volumes end, containers may begin, and what is put in one place stays in this order.
@@ -130,13 +113,13 @@ func (c *converter) rewriteWorkload(w *workload, e *editor) string {
 }
 
 // probe returns a probe that asks the agent. It is generous: the agent decides.
-func probe(kind gate.Kind, name string, p *config.Probe, grace string) string {
+func (c *converter) probe(kind gate.Kind, name string, p *config.Probe, grace string) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { _, _ = fmt.Fprintf(&b, format+"\n", args...) }
 	line("%s:", probeKeys[kind])
 	switch kind {
 	case gate.Startup:
-		line("  httpGet: {path: /started/%s, port: %s}", name, healthPort)
+		line("  httpGet: {path: /started/%s, port: %s}", name, c.healthPort())
 		line("  periodSeconds: 1")
 		delay := ""
 		if p.InitialDelay > 0 {
@@ -145,11 +128,14 @@ func probe(kind gate.Kind, name string, p *config.Probe, grace string) string {
 		line("  failureThreshold: %d # %s%d × %v s of the agent's startup probe, and 30 s for the agent",
 			startupThreshold(p), delay, p.FailureThreshold, p.Period.Seconds())
 	case gate.Readiness:
-		line("  httpGet: {path: /ready/%s, port: %s}", name, healthPort)
+		line("  httpGet: {path: /ready/%s, port: %s}", name, c.healthPort())
 		line("  periodSeconds: 1")
 		line("  failureThreshold: 3")
 	case gate.Liveness:
-		line("  httpGet: {path: /live/%s, port: %s}", name, healthPort)
+		line("  httpGet: {path: /live/%s, port: %s}", name, c.healthPort())
+		if p.InitialDelay > 0 {
+			line("  initialDelaySeconds: %d # from the start of the container, which the agent does not see", delaySeconds(p))
+		}
 		line("  periodSeconds: 5")
 		line("  timeoutSeconds: 2")
 		line("  failureThreshold: 6 # 30 s for a restart of the agent")
@@ -158,6 +144,12 @@ func probe(kind gate.Kind, name string, p *config.Probe, grace string) string {
 		line("  terminationGracePeriodSeconds: %s", grace)
 	}
 	return b.String()
+}
+
+// delaySeconds returns the initial delay in whole seconds, which is all that the API
+// server takes.
+func delaySeconds(p *config.Probe) int64 {
+	return int64((p.InitialDelay + time.Second - 1) / time.Second)
 }
 
 // withComment returns a number as it is written, with what is said of it.
@@ -172,42 +164,14 @@ func withComment(n *yaml.Node) string {
 }
 
 // startupThreshold returns how many seconds the kubelet waits: all that the agent's
-// probe may take, and 30.
+// probe may take, and some for the agent.
 func startupThreshold(p *config.Probe) int64 {
-	const forAgent = 30
 	seconds := p.InitialDelay.Seconds() + p.Period.Seconds()*float64(p.FailureThreshold)
 	if seconds > math.MaxInt32-forAgent {
 		return math.MaxInt32 // the API server takes no more
 	}
 	total := p.InitialDelay + p.Period*time.Duration(p.FailureThreshold)
 	return int64((total+time.Second-1)/time.Second) + forAgent
-}
-
-// addSidecar makes the agent the first container to start.
-func (c *converter) addSidecar(w *workload, e *editor) {
-	health, metrics, user := "health", "metrics", ""
-	for _, k := range w.all() {
-		for _, p := range k.get("ports").items() {
-			// Services and monitors find a port of the pod by its name.
-			if name := scalar(p.node, "name"); name == "health" || name == "metrics" {
-				health, metrics = "prober-health", "prober-metrics"
-			}
-		}
-	}
-	if scalar(w.spec.get("securityContext").node, "runAsUser") == "0" {
-		user = "    runAsUser: 65534 # the pod's is root\n"
-	}
-	image, _ := yaml.Marshal(c.options.Image) // a string always can be
-	item := strings.NewReplacer("IMAGE", strings.TrimSpace(string(image)), "HEALTH", health, "METRICS", metrics, "USER", user).Replace(sidecar)
-	spec := w.spec.node
-	switch i, key := index(spec, "initContainers"), index(spec, "containers"); {
-	case i < 0:
-		e.before(spec, key, "initContainers:\n"+indented(item, listIndent(spec, key)))
-	case len(spec.Content[i+1].Content) == 0: // null or []
-		e.replace(spec, i, "initContainers:\n"+indented(item, listIndent(spec, key)))
-	default:
-		e.prepend(spec.Content[i+1], item)
-	}
 }
 
 func (c *converter) addVolume(w *workload, e *editor, configMap string) {
@@ -259,14 +223,14 @@ func (c *converter) fits(w *workload) bool {
 	before := len(c.errs)
 	for _, k := range w.all() {
 		for _, p := range k.get("ports").items() {
-			if port := scalar(p.node, "containerPort"); port == healthPort || port == metricsPort {
-				c.wrong(p.node.Line, join(p.path, "containerPort"), "the port "+port+" is the agent's")
+			if port := scalar(p.node, "containerPort"); port == c.healthPort() || port == c.metricsPort() {
+				c.wrong(p.node.Line, join(p.path, "containerPort"), "the port "+port+" is the agent's: give the agent another with --config.from-pod.health-port or --config.from-pod.metrics-port")
 			}
 		}
 	}
 	for _, k := range w.containers {
 		for _, p := range k.probes {
-			if port := probePort(p); (port == healthPort || port == metricsPort) && len(c.errs) == before {
+			if port := probePort(p); (port == c.healthPort() || port == c.metricsPort()) && len(c.errs) == before {
 				c.wrong(p.node.Line, p.path, "the port "+port+" is the agent's, which may be in this pod already")
 			}
 		}

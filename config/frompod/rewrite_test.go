@@ -52,7 +52,7 @@ func TestReadme(t *testing.T) {
 	if len(documents) != 2 {
 		t.Fatalf("%d documents", len(documents))
 	}
-	got, want := parsed(documents[0].text), parsed(examples["pod"])
+	got, want := parsed(documents[1].text), parsed(examples["pod"])
 	for _, pod := range []*yaml.Node{got, want} {
 		agent := lookup(lookup(pod, "spec"), "initContainers").Content[0]
 		if i := index(agent, "securityContext"); i >= 0 {
@@ -60,10 +60,10 @@ func TestReadme(t *testing.T) {
 		}
 	}
 	if !equal(got, want) {
-		t.Errorf("the pod is\n%swant\n%s", documents[0].text, examples["pod"])
+		t.Errorf("the pod is\n%swant\n%s", documents[1].text, examples["pod"])
 	}
 	var configMap struct{ Data map[string]string }
-	if err := yaml.Unmarshal([]byte(documents[1].text), &configMap); err != nil {
+	if err := yaml.Unmarshal([]byte(documents[0].text), &configMap); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := shown(t, configMap.Data["prober.yml"]), shown(t, examples["config"]); got != want {
@@ -112,7 +112,7 @@ func TestLineEnds(t *testing.T) {
 func TestNothingElseChanges(t *testing.T) {
 	_, sections := archive(t, "testdata/deployment.txtar")
 	manifest := find(sections, "manifest")
-	left := slices.Collect(strings.Lines(split(rewritten(t, manifest))[0].text))
+	left := slices.Collect(strings.Lines(split(rewritten(t, manifest))[1].text))
 	var gone []string
 	for line := range strings.Lines(split(manifest)[0].text) {
 		if i := slices.Index(left, line); i >= 0 {
@@ -145,6 +145,15 @@ func TestStartupThreshold(t *testing.T) {
 	} {
 		if got := startupThreshold(&config.Probe{InitialDelay: c.delay, Period: c.period, FailureThreshold: c.failures}); got != c.want {
 			t.Errorf("%v + %v × %d: %d, want %d", c.delay, c.period, c.failures, got, c.want)
+		}
+	}
+}
+
+// A liveness probe's delay is rounded up to whole seconds, which is what the API takes.
+func TestDelaySeconds(t *testing.T) {
+	for delay, want := range map[time.Duration]int64{time.Nanosecond: 1, time.Second: 1, 2500 * time.Millisecond: 3, (1<<31 - 1) * time.Second: 1<<31 - 1} {
+		if got := delaySeconds(&config.Probe{InitialDelay: delay}); got != want {
+			t.Errorf("%v: %d, want %d", delay, got, want)
 		}
 	}
 }

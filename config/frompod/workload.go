@@ -188,13 +188,14 @@ func (c *converter) configuration(w *workload, all []chosen) (string, *config.Co
 		for _, e := range errs {
 			line, path := locate(w, all, targets, e.Path)
 			message := regexp.MustCompile(`, first on line \d+$`).ReplaceAllString(e.Message, "")
+			message = strings.Replace(message, "the target's ports", "the ports of the container", 1)
 			c.wrong(line, path, message)
 		}
 		return "", nil
 	}
 	for _, n := range notices {
 		// What cannot be executed here says nothing of the agent's image.
-		if line, path := locate(w, all, targets, n.Path); n.Level == config.Warn && !strings.Contains(path, ".exec.") {
+		if line, path := locate(w, all, targets, n.Path); n.Level == config.Warn && !strings.Contains(path, ".exec.") && !c.keepsDelay(cfg, n.Path) {
 			c.warn(line, path, n.Message)
 		}
 	}

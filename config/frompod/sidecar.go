@@ -1,0 +1,106 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package frompod
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+const (
+	sidecarName = "prober" // of the container and of its volume
+
+	// Where the agent listens unless it is told otherwise. The hook asks there, too.
+	defaultHealthPort  = 9708
+	defaultMetricsPort = 9709
+)
+
+// sidecar is the agent's container. The placeholders are its image, its ports and
+// their names, further arguments, those of the hook, and what follows runAsNonRoot.
+const sidecar = `- name: prober
+  image: IMAGE
+  restartPolicy: Always # a native sidecar: starts before the application, ends after it
+  args:
+    - --config.file=/etc/prober_exporter/prober.yml
+    - --config.fail-open # a broken file must not kill the application
+    - --config.enable-auto-reload
+    - --health.listen-address=:HEALTHPORT
+ARGS  ports:
+    - {name: HEALTHNAME, containerPort: HEALTHPORT}
+    - {name: METRICSNAME, containerPort: METRICSPORT}
+  lifecycle: # when the pod is deleted startup and liveness probes end, as a kubelet's do
+    preStop: {exec: {command: [/bin/prober_exporter, --terminatingHOOK]}}
+  startupProbe:
+    httpGet: {path: /-/healthy, port: HEALTHNAME} # not /-/ready: with a broken file it would be restarted again and again
+    periodSeconds: 1
+    failureThreshold: 30
+  livenessProbe:
+    httpGet: {path: /-/healthy, port: HEALTHNAME}
+  securityContext:
+    allowPrivilegeEscalation: false
+    capabilities: {drop: [ALL]}
+    readOnlyRootFilesystem: true
+    runAsNonRoot: true
+USER    seccompProfile: {type: RuntimeDefault}
+  volumeMounts:
+    - {name: prober, mountPath: /etc/prober_exporter}
+`
+
+// healthPort is the agent's that probes are pointed at.
+func (c *converter) healthPort() string {
+	return strconv.Itoa(cmp.Or(c.options.HealthPort, defaultHealthPort))
+}
+
+// metricsPort is the agent's that Prometheus scrapes.
+func (c *converter) metricsPort() string {
+	return strconv.Itoa(cmp.Or(c.options.MetricsPort, defaultMetricsPort))
+}
+
+// addSidecar makes the agent the first container to start.
+func (c *converter) addSidecar(w *workload, e *editor) {
+	health, metrics, user := "health", "metrics", ""
+	for _, k := range w.all() {
+		for _, p := range k.get("ports").items() {
+			// Services and monitors find a port of the pod by its name.
+			if name := scalar(p.node, "name"); name == "health" || name == "metrics" {
+				health, metrics = "prober-health", "prober-metrics"
+			}
+		}
+	}
+	if scalar(w.spec.get("securityContext").node, "runAsUser") == "0" {
+		user = "    runAsUser: 65534 # the pod's is root\n"
+	}
+	args, hook := "", ""
+	if c.metricsPort() != strconv.Itoa(defaultMetricsPort) {
+		args = "    - --web.listen-address=:" + c.metricsPort() + "\n"
+	}
+	if args != "" || c.healthPort() != strconv.Itoa(defaultHealthPort) {
+		hook = `, "--health.listen-address=:` + c.healthPort() + `"` // the hook does not see the agent's flags
+	}
+	image, _ := yaml.Marshal(c.options.Image) // a string always can be
+	item := strings.NewReplacer("IMAGE", strings.TrimSpace(string(image)), "HEALTHNAME", health, "METRICSNAME", metrics,
+		"HEALTHPORT", c.healthPort(), "METRICSPORT", c.metricsPort(), "ARGS", args, "HOOK", hook, "USER", user).Replace(sidecar)
+	spec := w.spec.node
+	switch i, key := index(spec, "initContainers"), index(spec, "containers"); {
+	case i < 0:
+		e.before(spec, key, "initContainers:\n"+indented(item, listIndent(spec, key)))
+	case len(spec.Content[i+1].Content) == 0: // null or []
+		e.replace(spec, i, "initContainers:\n"+indented(item, listIndent(spec, key)))
+	default:
+		e.prepend(spec.Content[i+1], item)
+	}
+}
