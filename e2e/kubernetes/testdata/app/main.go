@@ -14,6 +14,11 @@
 // The app command is an application to be probed on port 8080. It boots for 5 s and is
 // well then. It can be told what to answer, and ends 8 s after a SIGTERM, as one that has
 // requests to finish.
+//
+// LIVES says what it does in one life after the other, separated by commas, the last of
+// them again and again: it listens after a time such as 50s and is well then, it hangs, or
+// after exit=50s it ends with status 1. Its lives are counted in the folder /lives. With DRAIN=40s it takes
+// so long to end, and is ill meanwhile. `app sleep 65s` does just that.
 package main
 
 import (
@@ -21,6 +26,7 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -34,14 +40,40 @@ const (
 // app is what it answers by path; a path without a status is well after the boot.
 type app struct {
 	began    time.Time
+	boot     time.Duration
 	mu       sync.Mutex // whoever dead-locks the application keeps it
 	statuses map[string]int
 }
 
 func main() {
+	if len(os.Args) == 3 && os.Args[1] == "sleep" {
+		wait(os.Args[2])
+		return
+	}
 	term := make(chan os.Signal, 1)
 	signal.Notify(term, syscall.SIGTERM)
-	a := &app{began: time.Now(), statuses: map[string]int{}}
+	a := &app{began: time.Now(), boot: boot, statuses: map[string]int{}}
+	if lives := os.Getenv("LIVES"); lives != "" {
+		a.boot = 0
+		life, ends := strings.CutPrefix(next(strings.Split(lives, ",")), "exit=")
+		if life == "hang" {
+			<-term
+			return
+		}
+		booted := make(chan struct{})
+		go func() {
+			defer close(booted)
+			wait(life)
+		}()
+		select {
+		case <-booted:
+		case <-term:
+			return
+		}
+		if ends {
+			os.Exit(1)
+		}
+	}
 	http.HandleFunc("/be", a.be)
 	http.HandleFunc("/", a.answer)
 	go func() {
@@ -53,8 +85,34 @@ func main() {
 		os.Exit(3) // dead-locked
 	}
 	a.statuses["/readyz"] = http.StatusServiceUnavailable
+	ends := os.Getenv("DRAIN")
+	if ends != "" {
+		a.statuses["/healthz"] = http.StatusInternalServerError
+	} else {
+		ends = drain.String()
+	}
 	a.mu.Unlock()
-	timer := time.NewTimer(drain)
+	wait(ends)
+}
+
+// next counts this life and returns what it is to be.
+func next(lives []string) string {
+	const file = "/lives/count"
+	text, _ := os.ReadFile(file) // none is the first
+	n, _ := strconv.Atoi(string(text))
+	if err := os.WriteFile(file, []byte(strconv.Itoa(n+1)), 0o600); err != nil {
+		panic(err)
+	}
+	return lives[min(n, len(lives)-1)]
+}
+
+// wait takes as long as the text says.
+func wait(text string) {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		panic(err)
+	}
+	timer := time.NewTimer(d)
 	<-timer.C
 }
 
@@ -74,7 +132,7 @@ func (a *app) answer(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	status, told := a.statuses[r.URL.Path]
-	if !told && time.Since(a.began) < boot {
+	if !told && time.Since(a.began) < a.boot {
 		status = http.StatusServiceUnavailable
 	}
 	if status != 0 {

@@ -1,0 +1,118 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+//go:build linux
+
+package kubernetes
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// boots is a manifest of an application that a livenessProbe's delay alone protects while
+// it boots. The placeholders are its lives, the delay, and what runs before it.
+const boots = `apiVersion: v1
+kind: Pod
+metadata:
+  name: shop
+spec:
+  initContainers: BEFORE
+  containers:
+    - name: app
+      image: shop:1.0
+      env: [{name: LIVES, value: "LIVES"}]
+      readinessProbe:
+        httpGet: {path: /readyz, port: 8080}
+        periodSeconds: 1
+      livenessProbe:
+        httpGet: {path: /healthz, port: 8080}
+        initialDelaySeconds: DELAY
+      volumeMounts: [{name: lives, mountPath: /lives}]
+  volumes:
+    - {name: lives, emptyDir: {}}
+`
+
+// An init container runs for longer than the delay, and the boot takes long, too: the
+// agent began before both.
+func TestLongWait(t *testing.T) {
+	t.Parallel()
+	compareBoots(t, "60", `[{name: wait, image: "shop:1.0", args: [sleep, 65s]}]`, "50s")
+}
+
+// The first boot hangs, and is ended for that.
+func TestHangBoot(t *testing.T) {
+	t.Parallel()
+	compareBoots(t, "40", "[]", "hang,32s")
+}
+
+// The first boot fails, after a while in which nobody has listened.
+func TestFailedBoot(t *testing.T) {
+	t.Parallel()
+	compareBoots(t, "40", "[]", "exit=55s,32s")
+}
+
+// A crash loop ends after the kubelet has waited for 10, 20, 40, 80 and 160 s.
+func TestGapBoot(t *testing.T) {
+	t.Parallel()
+	compareBoots(t, "40", "[]", "exit=0s,exit=0s,exit=0s,exit=0s,exit=0s,exit=0s,35s")
+}
+
+// compareBoots shows that an application that boots so is restarted as often with the
+// agent in its pod, which the converter has put there, as without: it becomes ready, and
+// stays so for longer than the kubelet's livenessProbe takes to fail.
+func compareBoots(t *testing.T, delay, before, lives string) {
+	t.Helper()
+	manifest := strings.NewReplacer("BEFORE", before, "DELAY", delay, "LIVES\"", lives+`"`).Replace(boots)
+	began := time.Now()
+	alone, with := deploy(t, manifest), deploy(t, rewritten(t, manifest))
+	const limit, later, settled = 8 * time.Minute, 2 * time.Minute, 45 * time.Second
+	ready := alone.await(limit, "the pod without the agent is ready", state.ready)
+	readyWith := with.await(later, "the pod with the agent is ready", state.ready)
+	eventually(t, later, "both have been ready for 45 s", func() bool {
+		for _, p := range []*pod{alone, with} {
+			if !p.now().ready() {
+				t.Fatalf("%s is not ready any more, %.1f s after it began", p.namespace, time.Since(began).Seconds())
+			}
+		}
+		return time.Since(ready) > settled && time.Since(readyWith) > settled
+	})
+	n, nWith := alone.now().container("app").RestartCount, with.now().container("app").RestartCount
+	t.Logf("without the agent: ready after %.1f s, %d restarts; with it: %.1f s, %d restarts",
+		ready.Sub(began).Seconds(), n, readyWith.Sub(began).Seconds(), nWith)
+	if want := strings.Count(lives, ","); n != want || nWith != want {
+		t.Errorf("restarted %d times without the agent, %d times with it, want %d", n, nWith, want)
+	}
+	// A first boot that hangs is ended 60 s later at most, give or take a probe.
+	if d := readyWith.Sub(ready); d > 75*time.Second {
+		t.Errorf("ready %v later with the agent", d)
+	}
+}
+
+// rewritten returns a manifest with the agent in it.
+func rewritten(t *testing.T, manifest string) string {
+	t.Helper()
+	cmd := exec.Command(filepath.Join(os.Getenv(inside), "prober_exporter"), "--config.from-pod=-", "--config.from-pod.rewrite", "--config.from-pod.image=prober-exporter:0.1.0")
+	var said bytes.Buffer
+	cmd.Stdin, cmd.Stderr = strings.NewReader(manifest), &said
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %s", err, &said)
+	}
+	return string(out)
+}
