@@ -147,8 +147,8 @@ func (t *target) meet(inst gate.Instance) (entries []entry) {
 		}
 		if !restart {
 			message := "instance handed over"
-			if inst.StartedAt.Equal(was.StartedAt) {
-				message = "instance listens"
+			if inst.LivenessLag > 0 {
+				message = "first sign of the instance"
 			}
 			note(message, "from", inst.From)
 			return entries

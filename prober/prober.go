@@ -223,14 +223,20 @@ func (m *Manager) Removed(name string) bool {
 	return m.removed[name]
 }
 
-// Asked takes note that a kubelet asks about a target: a kubelet does that only while the
-// container runs. A source that cannot see a life that does not listen takes the question
-// for a sign of one. A name that is no target's is ignored.
-func (m *Manager) Asked(name string) {
-	if t := m.find(name); t != nil {
-		if s, ok := t.source.(asker); ok {
-			s.Asked(name)
+// Asked takes note that a kubelet asks about a target, by its probe of that kind: a kubelet
+// does that only while the container runs. A source that cannot see a life that does not
+// listen takes the question for a sign of one. A name that is no target's is ignored.
+func (m *Manager) Asked(name string, k gate.Kind) {
+	t := m.find(name)
+	if t == nil {
+		return
+	}
+	if s, ok := t.source.(asker); ok {
+		since := time.Now()
+		if p := t.cfg.Probe(k); p != nil && k == gate.Liveness {
+			since = since.Add(-p.InitialDelay) // the kubelet's own probe has kept its delay
 		}
+		s.Asked(name, since)
 	}
 }
 

@@ -36,8 +36,11 @@ type (
 	// A loser can say that nobody knows whether a target has ended, and that an attempt
 	// would tell.
 	loser interface{ Lost(target string) bool }
-	// An asker is told that a kubelet asks about a target.
-	asker interface{ Asked(target string) }
+	// An asker is told that a kubelet asks about a target, and since when its container has
+	// run if the kubelet has just begun to ask.
+	asker interface {
+		Asked(target string, since time.Time)
+	}
 	// A holder watches more closely while a probe waits for a new instance.
 	holder interface {
 		Hold(target string, held bool)

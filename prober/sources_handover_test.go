@@ -148,10 +148,14 @@ func TestSourceIsToldOfFailures(t *testing.T) {
 		if told != "app " {
 			t.Errorf("told of %q, want of the failure of liveness alone", told)
 		}
-		w.m.Asked("app")
-		w.m.Asked("nobody")
-		if v.asked != "app " {
-			t.Errorf("told of questions about %q", v.asked)
+		c := watched("view")
+		c.ReadinessProbe.InitialDelay, c.LivenessProbe.InitialDelay = time.Minute, time.Minute
+		w.apply(c)
+		w.m.Asked("app", gate.Readiness)
+		w.m.Asked("app", gate.Liveness)
+		w.m.Asked("nobody", gate.Liveness)
+		if v.asked != "app0s app-1m0s " {
+			t.Errorf("told of questions about %q; want it to have run now, and for its delay", v.asked)
 		}
 	})
 }

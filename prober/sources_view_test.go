@@ -61,7 +61,8 @@ func (v *view) Hold(name string, held bool)      { v.note(&v.held, map[bool]stri
 func (v *view) Describe(string) instance.Details { return v.details }
 
 func (v *view) Missed(name string) { v.note(&v.missed, name) }
-func (v *view) Asked(name string)  { v.note(&v.asked, name) }
+
+func (v *view) Asked(name string, since time.Time) { v.note(&v.asked, name+time.Until(since).String()) }
 
 func (v *view) Lost(string) bool {
 	v.mu.Lock()

@@ -25,24 +25,24 @@ const kubeProbe = "kube-probe/"
 
 // tellAsked tells the prober of a kubelet's question about one target: a kubelet asks about
 // a container only while it runs (rule 4.8).
-func (s *Server) tellAsked(r *http.Request, target string) {
+func (s *Server) tellAsked(r *http.Request, c *check, target string) {
 	if strings.HasPrefix(r.UserAgent(), kubeProbe) {
-		s.opts.Prober.Asked(target)
+		s.opts.Prober.Asked(target, c.kind)
 	}
 }
 
 // tellAskedTogether does so for a question about several targets: those that it names, which
 // are all in the container that is asked about, or the only one there is.
-func (s *Server) tellAskedTogether(r *http.Request, sum prober.Summary) {
+func (s *Server) tellAskedTogether(r *http.Request, c *check, sum prober.Summary) {
 	if !strings.HasPrefix(r.UserAgent(), kubeProbe) {
 		return
 	}
 	for _, target := range r.URL.Query()["target"] {
-		s.opts.Prober.Asked(target)
+		s.opts.Prober.Asked(target, c.kind)
 	}
 	if !r.URL.Query().Has("target") && sum.Targets == 1 {
 		for _, t := range s.opts.Prober.Status(prober.Brief).Statuses {
-			s.opts.Prober.Asked(t.Name)
+			s.opts.Prober.Asked(t.Name, c.kind)
 		}
 	}
 }

@@ -27,11 +27,11 @@ func TestAsked(t *testing.T) {
 		agent, path string
 		want        []string
 	}{
-		{"kube-probe/1.36", "/live/app", []string{"app"}},
-		{"kube-probe/1.36", "/started/app", []string{"app"}},
-		{"kube-probe/1.36+", "/ready/db?verbose", []string{"db"}},
-		{"kube-probe/1.36", "/live?target=db", []string{"db"}},
-		{"kube-probe/1.36", "/live?target=db&target=app", []string{"db", "app"}},
+		{"kube-probe/1.36", "/live/app", []string{"liveness app"}},
+		{"kube-probe/1.36", "/started/app", []string{"startup app"}},
+		{"kube-probe/1.36+", "/ready/db?verbose", []string{"readiness db"}},
+		{"kube-probe/1.36", "/live?target=db", []string{"liveness db"}},
+		{"kube-probe/1.36", "/live?target=db&target=app", []string{"liveness db", "liveness app"}},
 		{"kube-probe/1.36", "/live", nil},
 		{"kube-probe/1.36", "/-/healthy", nil},
 		{"curl/8.0", "/live/app", nil},
@@ -45,7 +45,7 @@ func TestAsked(t *testing.T) {
 	}
 	alone := &fake{statuses: []prober.TargetStatus{well("app")}}
 	get(newServer(t, options(alone)).HealthHandler(), "/live", "User-Agent: kube-probe/1.36")
-	if !slices.Equal(alone.asked, []string{"app"}) {
+	if !slices.Equal(alone.asked, []string{"liveness app"}) {
 		t.Errorf("/live of one target tells of %q", alone.asked)
 	}
 }

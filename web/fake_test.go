@@ -85,7 +85,9 @@ func (f *fake) Removed(name string) bool {
 	return f.removed[name]
 }
 
-func (f *fake) Asked(name string) { f.asked = append(f.asked, name) }
+func (f *fake) Asked(name string, k gate.Kind) {
+	f.asked = append(f.asked, k.String()+" "+name)
+}
 
 func (f *fake) Overdue() []string { return f.overdue }
 

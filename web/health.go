@@ -19,11 +19,13 @@ import (
 	"strings"
 
 	"github.com/prober-exporter/prober_exporter/prober"
+	"github.com/prober-exporter/prober_exporter/prober/gate"
 )
 
 // check is one of the three questions that are asked of targets.
 type check struct {
 	name string // also its path
+	kind gate.Kind
 	// passing is how many targets pass, holds whether one does.
 	passing func(prober.Summary) int
 	holds   func(*prober.TargetStatus) bool
@@ -33,19 +35,19 @@ type check struct {
 
 var (
 	started = check{
-		"started",
+		"started", gate.Startup,
 		func(s prober.Summary) int { return s.Started },
 		func(t *prober.TargetStatus) bool { return t.Started },
 		whyNotStarted,
 	}
 	ready = check{
-		"ready",
+		"ready", gate.Readiness,
 		func(s prober.Summary) int { return s.Ready },
 		func(t *prober.TargetStatus) bool { return t.Ready },
 		whyNotReady,
 	}
 	live = check{
-		"live",
+		"live", gate.Liveness,
 		func(s prober.Summary) int { return s.Live },
 		func(t *prober.TargetStatus) bool { return t.Live },
 		whyNotLive,
@@ -111,7 +113,7 @@ func (s *Server) aggregate(c *check, r *http.Request) *report {
 	if c == &ready && sum.Stopping {
 		return &report{Check: c.name, Reason: agentStopping}
 	}
-	s.tellAskedTogether(r, sum)
+	s.tellAskedTogether(r, c, sum)
 	var (
 		query    = r.URL.Query()
 		verbose  = query.Has("verbose")
@@ -185,7 +187,7 @@ func (s *Server) single(c *check, r *http.Request) *report {
 	if !ok {
 		return &report{Check: c.name, Reason: display(name) + " unknown target", notFound: true}
 	}
-	s.tellAsked(r, name)
+	s.tellAsked(r, c, name)
 	rep := &report{Check: c.name, OK: true}
 	rep.add(c, &t, isVerbose(r))
 	return rep

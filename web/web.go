@@ -30,6 +30,7 @@ import (
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/prober"
+	"github.com/prober-exporter/prober_exporter/prober/gate"
 )
 
 // Prober is whom the handlers ask and tell; a prober.Manager is one. Its methods
@@ -44,8 +45,9 @@ type Prober interface {
 	Target(name string, d prober.Detail) (prober.TargetStatus, bool)
 	// Removed says that this process had the target and a reload removed it.
 	Removed(name string) bool
-	// Asked says that a kubelet asks about a target, whose container therefore runs.
-	Asked(name string)
+	// Asked says that a kubelet asks about a target, by its probe of that kind: its
+	// container therefore runs.
+	Asked(name string, k gate.Kind)
 	// Overdue names the probes, as target/kind, whose turn is overdue.
 	Overdue() []string
 	// Probe makes each probe of a target take a turn now, false if there is no such

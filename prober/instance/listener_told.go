@@ -75,14 +75,13 @@ func (s *Listener) Lost(target string) bool {
 }
 
 // Asked tells that a kubelet asks about the target, which it does only while the container
-// runs. If the target has ended long ago, its next instance begins, although it does not
-// listen.
-func (s *Listener) Asked(target string) {
+// runs, and since when it must have run. If the target has ended long ago, its next
+// instance begins, although it does not listen. If no socket of it was ever seen, the first
+// question tells that it began no earlier than that.
+func (s *Listener) Asked(target string, since time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := time.Now()
-	if l := s.targets[target]; l != nil && l.overdue(now) {
-		l.beginWithout(now)
+	if l := s.targets[target]; l != nil && l.ask(since, time.Now()) {
 		s.news = append(s.news, target)
 		s.hurry()
 	}

@@ -73,8 +73,8 @@ func TestListenerLost(t *testing.T) {
 func TestListenerAsked(t *testing.T) {
 	inBubble(t, 0, []uint64{1}, func(l *Listener, b *board, told func() string, _ *bytes.Buffer) {
 		ask := func() gate.Instance {
-			l.Asked("app")
-			l.Asked("nobody")
+			l.Asked("app", time.Now())
+			l.Asked("nobody", time.Now())
 			told()
 			return l.Instance("app")
 		}
@@ -93,7 +93,7 @@ func TestListenerAsked(t *testing.T) {
 			t.Errorf("an hour later, and nobody has asked: %+v", got)
 		}
 		told()
-		l.Asked("app")
+		l.Asked("app", time.Now())
 		if got := told(); got != "app" || l.Instance("app").Phase != gate.Running || l.Instance("app").StartedAt != time.Now() {
 			t.Errorf("asked an hour later: told %q, %+v", got, l.Instance("app"))
 		}

@@ -28,7 +28,7 @@ const (
 	// no socket was ever seen: the target may have begun later than the agent, after an
 	// init container or the pull of an image. With the 30 s for which a kubelet asks
 	// before it kills, a first boot that hangs is killed 60 s late at most.
-	unseenGrace = 30 * time.Second
+	unseenGrace = 20 * time.Second
 	// handOverGap is how long nobody may listen before the instance has ended although no
 	// attempt has failed: some servers close their listener and open another.
 	handOverGap = 2 * time.Second
@@ -51,6 +51,7 @@ type listening struct {
 	seen    bool      // sockets of the target were seen
 	fresh   bool      // none were seen of this instance
 	closed  bool      // a process that held them runs on without
+	asked   bool      // a kubelet has asked about the target
 	missed  bool      // an attempt has failed since they were seen last
 	lostAt  time.Time // when they were first not seen; zero: they are there
 	endedAt time.Time
@@ -66,9 +67,14 @@ func begin(c *config.Instance, there map[uint16][]socket, now time.Time) *listen
 		l.instance = gate.Instance{ID: socketID(sockets), Phase: gate.Running, MaxHold: l.maxHold}
 	} else {
 		l.fresh = true
-		l.instance = gate.Instance{ID: timeID(now), Phase: gate.Running, StartedAt: now, LivenessLag: unseenGrace, MaxHold: gate.Never}
+		l.instance = unseenSince(now)
 	}
 	return l
+}
+
+// unseenSince is the instance of a target of which no socket was ever seen.
+func unseenSince(start time.Time) gate.Instance {
+	return gate.Instance{ID: timeID(start), Phase: gate.Running, StartedAt: start, LivenessLag: unseenGrace, MaxHold: gate.Never}
 }
 
 // configure goes on under another configuration. What is seen through other ports,
@@ -185,6 +191,25 @@ func (l *listening) end(now time.Time) {
 // call the next instance running, although it does not listen.
 func (l *listening) overdue(now time.Time) bool {
 	return l.instance.Phase != gate.Running && now.Sub(l.endedAt) >= l.maxHold
+}
+
+// ask draws the conclusion from the question of a kubelet about a target that does not
+// listen: its container runs, since then at the latest. It reports whether that is news.
+func (l *listening) ask(since, now time.Time) bool {
+	first := !l.asked
+	l.asked = true
+	switch {
+	case l.overdue(now):
+		l.beginWithout(now)
+	case first && l.fresh && !l.seen && since.After(l.instance.StartedAt.Add(time.Second)):
+		// The agent is older than the container: nothing that was said before is about it.
+		was := l.instance.ID
+		l.instance = unseenSince(since)
+		l.instance.From = was
+	default:
+		return false
+	}
+	return true
 }
 
 // beginWithout begins the next instance although it does not listen.

@@ -87,8 +87,8 @@ func follow(script string) string {
 		if l == nil {
 			l = begin(&watch, there(80, set...), now)
 		} else {
-			if asked && l.overdue(now) {
-				l.beginWithout(now)
+			if asked {
+				l.ask(now, now)
 			}
 			l.held, l.missed = held, l.missed || missed
 			sockets, _ := l.of(there(80, set...))
@@ -146,6 +146,8 @@ func TestListeningRules(t *testing.T) {
 
 		{"never seen is as static", "- - - x- - - - -", "1~ 1~ 1~ 1~ 1~ 1~ 1~ 1~"},
 		{"seen for the first time after the agent: handed over, now with a bound", "- - 1 1", "1~ 1~ 2< 2<"},
+		{"a kubelet begins to ask: it began no earlier than that, once", "- - ?- - ?- 1", "1~ 1~ 2~< 2~< 2~< 3<"},
+		{"asked at once: it began with the agent", "- ?- - ?- 1", "1~ 1~ 1~ 1~ 2<"},
 		{"and then it ends like any other", "- 1 g- 2", "1~ 2< 2.< 3"},
 		{"held, the same socket stays the same instance", "1 !1 !1 !1 !1 !1 !1 !1", "1 1 1 1 1 1 1 1"},
 	} {
