@@ -1,0 +1,160 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package main
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+)
+
+// always is what docs/metrics.md says of a metric that is never absent.
+const always = "–"
+
+// metricRow is a row of docs/metrics.md.
+type metricRow struct{ kind, labels, meaning, absent string }
+
+// metricRows returns the tables of docs/metrics.md by the names of the metrics, and its
+// reasons.
+func metricRows(t *testing.T) (rows map[string]metricRow, reasons []string) {
+	t.Helper()
+	page, err := os.ReadFile("docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows = map[string]metricRow{}
+	for line := range strings.Lines(string(page)) {
+		cells := strings.Split(strings.Trim(line, "|\n"), "|")
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		name := strings.Trim(cells[0], "`")
+		switch {
+		case !strings.HasPrefix(line, "| `"):
+		case len(cells) == 2:
+			reasons = append(reasons, name)
+		case len(cells) != 5 || cells[3] == "" || cells[4] == "" || rows[name].meaning != "":
+			t.Errorf("docs/metrics.md: %q has an empty cell, not five cells, or is there twice", name)
+		default:
+			rows[name] = metricRow{cells[1], strings.ReplaceAll(cells[2], "`", ""), cells[3], cells[4]}
+		}
+	}
+	return rows, reasons
+}
+
+// exposed returns what the agent exposes now, as the page would say it. What the client
+// library has of its own is one row for many.
+func exposed(t *testing.T, a *agent) map[string]metricRow {
+	t.Helper()
+	status, body := get(t, a.web+"/metrics")
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(body))
+	if status != http.StatusOK || err != nil {
+		t.Fatalf("the scrape answers %d, %v", status, err)
+	}
+	rows := map[string]metricRow{}
+	for name, mf := range families {
+		if prefix, _, _ := strings.Cut(name, "_"); prefix == "go" || prefix == "process" {
+			rows[prefix+"_*"] = metricRow{}
+			continue
+		}
+		rows[name] = metricRow{kind: strings.ToLower(mf.GetType().String()), labels: labelNames(mf)}
+	}
+	return rows
+}
+
+func labelNames(mf *dto.MetricFamily) string {
+	names := map[string]bool{}
+	for _, m := range mf.GetMetric() {
+		for _, l := range m.GetLabel() {
+			names[l.GetName()] = true
+		}
+	}
+	return strings.Join(slices.Sorted(maps.Keys(names)), " ")
+}
+
+// docs/metrics.md has a row for each metric that an agent exposes to which everything has
+// happened, and no other. A metric that the page calls never absent is there before the
+// first attempt; any other is not, or not without a configuration.
+//
+// Whoever adds a metric adds a row to the page, and, if it is absent at first, what makes
+// it appear to the file below or to the requests after it.
+func TestMetricsPage(t *testing.T) {
+	rows, reasons := metricRows(t)
+	app := newApp(t)
+	busy := start(t, flags(write(t, fmt.Sprintf(`targets:
+  - name: app
+    instance: {source: listener}
+    startupProbe: {httpGet: {port: %[1]s}, periodSeconds: 0.1}
+    readinessProbe: {httpGet: {port: %[1]s, path: /ready}, periodSeconds: 0.1}
+  - name: broken
+    readinessProbe: {exec: {command: ["false"]}, periodSeconds: 0.1}
+    livenessProbe: {exec: {command: [/not/there]}, periodSeconds: 0.1}
+`, app.port)))...)
+	busy.eventually("every metric of the page is exposed, and no other", func() error {
+		got := exposed(t, busy)
+		for name, row := range rows {
+			words := strings.Fields(row.labels)
+			slices.Sort(words)
+			if want := (metricRow{kind: row.kind, labels: strings.Join(words, " ")}); got[name] != want {
+				return fmt.Errorf("%s is %+v, docs/metrics.md says %+v", name, got[name], want)
+			}
+		}
+		for name := range got {
+			if rows[name].meaning == "" {
+				return fmt.Errorf("docs/metrics.md has no row for %s", name)
+			}
+		}
+		return nil
+	})
+
+	none := start(t, flags(write(t, "nonsense"), "--config.fail-open")...)
+	idle := start(t, flags(write(t, fmt.Sprintf(`targets:
+  - name: app
+    instance: {source: process, pidFile: %s/pid}
+    startupProbe: {tcpSocket: {port: 1}}
+`, t.TempDir())))...)
+	without, with := exposed(t, none), exposed(t, idle)
+	for name, row := range rows {
+		_, unconfigured := without[name]
+		_, unprobed := with[name]
+		if row.absent == always && !unprobed {
+			t.Errorf("%s is absent while its target waits; docs/metrics.md says never", name)
+		}
+		if of := strings.Contains(row.labels, "target"); row.absent != always && unprobed && (of || unconfigured) {
+			t.Errorf("%s is not absent %s, as docs/metrics.md says", name, row.absent)
+		}
+	}
+
+	source, err := os.ReadFile("prober/action/action.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, m := range regexp.MustCompile(`Reason = "(\w+)"`).FindAllStringSubmatch(string(source), -1) {
+		want = append(want, m[1])
+	}
+	if fmt.Sprint(reasons) != fmt.Sprint(want) || len(want) < 16 {
+		t.Errorf("docs/metrics.md has the reasons\n%s, there are\n%s", reasons, want)
+	}
+}
