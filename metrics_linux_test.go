@@ -14,6 +14,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -156,5 +157,34 @@ func TestMetricsPage(t *testing.T) {
 	}
 	if fmt.Sprint(reasons) != fmt.Sprint(want) || len(want) < 16 {
 		t.Errorf("docs/metrics.md has the reasons\n%s, there are\n%s", reasons, want)
+	}
+}
+
+// With --no-metrics.classic-histograms no histogram of the agent has classic buckets, in
+// any format, and all else is exposed as before.
+func TestNativeHistograms(t *testing.T) {
+	app := newApp(t)
+	file := write(t, "targets:"+app.target("app"))
+	const probed = `prober_probe_duration_seconds_count{probe_type="Readiness",result="successful",target="app"}`
+	names := [2]string{}
+	for i, more := range [][]string{nil, {"--no-metrics.classic-histograms"}} {
+		a := start(t, flags(file, more...)...)
+		a.eventually("a probe succeeds", func() error {
+			if metric(t, a, probed) == "" {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+		names[i] = fmt.Sprint(slices.Sorted(maps.Keys(exposed(t, a))))
+		for _, path := range []string{"/metrics", "/metrics?name[]=prober_probe_duration_seconds"} {
+			_, body := get(t, a.web+path)
+			all, infinite := strings.Count(body, "_bucket{"), strings.Count(body, `le="+Inf"`)
+			if classic := all > infinite; infinite == 0 || classic != (more == nil) {
+				t.Errorf("%s%s: %d buckets, %d of them +Inf", path, more, all, infinite)
+			}
+		}
+	}
+	if names[0] != names[1] || names[0] == "" {
+		t.Errorf("with classic buckets:\n%s\nwithout:\n%s", names[0], names[1])
 	}
 }

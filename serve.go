@@ -210,9 +210,15 @@ func newHandlers(o *options, l *loader) (handlers, error) {
 		own = append(own, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	}
 	others.MustRegister(own...)
-	all.MustRegister(collector.New(l.manager))
+	histograms := collector.ClassicAndNative
+	if !o.classic {
+		histograms = collector.NativeOnly
+	}
+	all.MustRegister(collector.New(l.manager, histograms))
 	opts := promhttp.HandlerOpts{ErrorLog: scrapeLog{l.log}, ErrorHandling: promhttp.ContinueOnError, EnableOpenMetrics: true}
-	text := collector.HandlerOptions{Prober: l.manager, Others: others, MaxRequestsInFlight: o.maxRequests, ErrorLog: scrapeLog{l.log}}
+	text := collector.HandlerOptions{
+		Prober: l.manager, Histograms: histograms, Others: others, MaxRequestsInFlight: o.maxRequests, ErrorLog: scrapeLog{l.log},
+	}
 	if !o.noOwnMetrics {
 		opts.Registry, text.Registry = others, others
 	}

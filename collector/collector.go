@@ -193,7 +193,7 @@ var table = [numMetrics]struct {
 // configuration, and a registry never forgets a label name that it was told.
 type collector struct {
 	prober Prober
-	bounds []float64 // of the classic buckets
+	bounds []float64 // of the classic buckets; nil: there are none
 
 	mu     sync.Mutex
 	cached map[string]*descs // by label names; those of the last scrape
@@ -202,8 +202,8 @@ type collector struct {
 // New returns a collector of everything that the prober says of its targets and of
 // itself. One scrape shows one moment. Its metrics come and go with targets and
 // their labels, so it describes none of them beforehand.
-func New(p Prober) prometheus.Collector {
-	return &collector{prober: p, bounds: prober.ClassicBounds()}
+func New(p Prober, h Histograms) prometheus.Collector {
+	return &collector{prober: p, bounds: h.bounds()}
 }
 
 // Describe sends nothing, which makes the collector an unchecked one.

@@ -165,12 +165,12 @@ func golden(t *testing.T, name string, c prometheus.Collector) {
 
 // A rich status is exactly these lines.
 func TestCollectRich(t *testing.T) {
-	golden(t, "rich.prom", New(fixed{t, rich()}))
+	golden(t, "rich.prom", New(fixed{t, rich()}, ClassicAndNative))
 }
 
 // Before there is a configuration the agent's own metrics are there, and no target's.
 func TestCollectNothing(t *testing.T) {
-	golden(t, "nothing.prom", New(fixed{t, prober.Status{}}))
+	golden(t, "nothing.prom", New(fixed{t, prober.Status{}}, ClassicAndNative))
 }
 
 // A target of which nothing is known has every counter and state from the start, and
@@ -179,7 +179,7 @@ func TestAbsentUntilKnown(t *testing.T) {
 	status := rich()
 	status.Statuses = status.Statuses[2:]
 	got := map[string]int{}
-	for _, mf := range gather(t, New(fixed{t, status})) {
+	for _, mf := range gather(t, New(fixed{t, status}, ClassicAndNative)) {
 		if strings.HasPrefix(mf.GetName(), "prober_probe_") || strings.HasPrefix(mf.GetName(), "prober_target_") {
 			got[mf.GetName()] = len(mf.GetMetric())
 		}
@@ -225,7 +225,7 @@ func (f proberFunc) Status(d prober.Detail) prober.Status { return f(d) }
 // Scrapes in parallel do not disturb each other.
 func TestParallelScrapes(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	reg.MustRegister(New(fixed{t, rich()}))
+	reg.MustRegister(New(fixed{t, rich()}, ClassicAndNative))
 	errs := make(chan error)
 	for range 8 {
 		go func() {
@@ -244,7 +244,7 @@ func TestParallelScrapes(t *testing.T) {
 func TestInvalidKind(t *testing.T) {
 	status := rich()
 	status.Statuses[0].Probes[0].Kind = 99
-	gather(t, New(fixed{t, status}))
+	gather(t, New(fixed{t, status}, ClassicAndNative))
 }
 
 // The reload metrics: 0 and no time at first; 1 and the time after a load; 0 and the

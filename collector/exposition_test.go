@@ -16,6 +16,7 @@ package collector
 import (
 	"errors"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -39,7 +40,7 @@ func TestLint(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	var reload Reload
 	reload.SetResult(true, at(1700000000))
-	reg.MustRegister(New(fixed{t, rich()}), &reload, versioncollector.NewCollector("prober_exporter"))
+	reg.MustRegister(New(fixed{t, rich()}, ClassicAndNative), &reload, versioncollector.NewCollector("prober_exporter"))
 	problems, err := testutil.GatherAndLint(reg)
 	if err != nil {
 		t.Fatal(err)
@@ -66,14 +67,14 @@ func TestDescriptors(t *testing.T) {
 	for i := range all.Statuses {
 		status := all
 		status.Statuses = all.Statuses[i : i+1] // one set of labels: a registry takes no more
-		gather(t, checked{New(fixed{t, status})})
+		gather(t, checked{New(fixed{t, status}, ClassicAndNative)})
 	}
 }
 
 // Every row of the table appears in a rich status, with its name, its help and ours
 // before the target's own labels; each name is there once.
 func TestTable(t *testing.T) {
-	families := gather(t, New(fixed{t, rich()}))
+	families := gather(t, New(fixed{t, rich()}, ClassicAndNative))
 	help := map[string]string{}
 	for _, mf := range families {
 		help[mf.GetName()] = mf.GetHelp()
@@ -137,13 +138,40 @@ func scrapeHTTP(t *testing.T, c prometheus.Collector, accept string) []*dto.Metr
 
 const protobuf = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
 
+// Without classic buckets a scraper of protobuf gets the native half of a histogram, one
+// of text the count and the sum.
+func TestNativeOnly(t *testing.T) {
+	for accept, native := range map[string]bool{protobuf: true, "text/plain;version=0.0.4": false} {
+		seen := 0
+		for _, mf := range scrapeHTTP(t, New(fixed{t, rich()}, NativeOnly), accept) {
+			for _, m := range mf.GetMetric() {
+				h := m.GetHistogram()
+				if h == nil {
+					continue
+				}
+				seen++
+				buckets := h.GetBucket()
+				if native && len(buckets) != 0 || !native && (len(buckets) != 1 || !math.IsInf(buckets[0].GetUpperBound(), 1)) {
+					t.Errorf("%s: %s has classic buckets %v", accept, mf.GetName(), buckets)
+				}
+				if h.GetSampleCount() == 0 || h.GetSampleSum() == 0 || native != (len(h.GetPositiveSpan()) > 0) {
+					t.Errorf("%s: %s is %v", accept, mf.GetName(), h)
+				}
+			}
+		}
+		if seen != 6 {
+			t.Errorf("%s: %d histograms, want 6", accept, seen)
+		}
+	}
+}
+
 // A scraper of protobuf gets both halves of a histogram, one of text the classic half.
 func TestFormats(t *testing.T) {
 	for accept, native := range map[string]bool{
 		protobuf:                   true,
 		"text/plain;version=0.0.4": false,
 	} {
-		families := scrapeHTTP(t, New(fixed{t, rich()}), accept)
+		families := scrapeHTTP(t, New(fixed{t, rich()}, ClassicAndNative), accept)
 		if len(families) != int(numMetrics) {
 			t.Errorf("%s: %d families, want %d", accept, len(families), numMetrics)
 		}
@@ -176,7 +204,7 @@ func FuzzLabelValue(f *testing.F) {
 		status.Statuses[1].Instance.ID = value
 		want := strings.ToValidUTF8(value, "\uFFFD")
 		for _, accept := range []string{protobuf, "text/plain;version=0.0.4"} {
-			for _, mf := range scrapeHTTP(t, New(fixed{t, status}), accept) {
+			for _, mf := range scrapeHTTP(t, New(fixed{t, status}, ClassicAndNative), accept) {
 				for _, m := range mf.GetMetric() {
 					for _, l := range m.GetLabel() {
 						if l.GetName() == "odd" && l.GetValue() != want {
@@ -194,7 +222,7 @@ func FuzzLabelValue(f *testing.F) {
 func expectOpenMetrics(t *testing.T, status prober.Status) {
 	t.Helper()
 	reg := prometheus.NewRegistry()
-	reg.MustRegister(New(fixed{t, status}))
+	reg.MustRegister(New(fixed{t, status}, ClassicAndNative))
 	r := httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody)
 	r.Header.Set("Accept", "application/openmetrics-text;version=1.0.0")
 	w := httptest.NewRecorder()

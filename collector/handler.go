@@ -36,6 +36,8 @@ const shareFor = time.Second
 // HandlerOptions says how to answer scrapes.
 type HandlerOptions struct {
 	Prober Prober
+	// Histograms is what the Fallback's collector was made with.
+	Histograms Histograms
 	// Others are the families beside those of Prober.
 	Others prometheus.Gatherer
 	// Fallback answers what is asked for in another format than text: all families, by
@@ -135,7 +137,7 @@ func (h *handler) write(w http.ResponseWriter, r *http.Request, format expfmt.Fo
 	}
 	s, release := h.snapshot()
 	defer release()
-	text := newTextWriter(out, open)
+	text := newTextWriter(out, open, h.Histograms.bounds())
 	encoder := expfmt.NewEncoder(text, format)
 	for _, m := range byName {
 		for len(others) > 0 && others[0].GetName() < table[m].name {

@@ -42,7 +42,7 @@ type told struct{ tb testing.TB }
 func (l told) Println(v ...any) { l.tb.Error(v...) }
 
 // handlers returns the handler, and the one through a registry that it stands for.
-func handlers(tb testing.TB, p Prober) (ours, theirs http.Handler) {
+func handlers(tb testing.TB, p Prober, h Histograms) (ours, theirs http.Handler) {
 	others, all := prometheus.NewRegistry(), prometheus.NewRegistry()
 	for _, r := range []*prometheus.Registry{others, all} {
 		late := prometheus.NewGauge(prometheus.GaugeOpts{Name: "zz_last", Help: `A "last" one, with \ and more.`})
@@ -51,9 +51,9 @@ func handlers(tb testing.TB, p Prober) (ours, theirs http.Handler) {
 		first.WithLabelValues("a\"\n").Add(1e7)
 		r.MustRegister(versioncollector.NewCollector("prober_exporter"), late, first)
 	}
-	all.MustRegister(New(p))
+	all.MustRegister(New(p, h))
 	theirs = promhttp.HandlerFor(all, promhttp.HandlerOpts{EnableOpenMetrics: true})
-	ours = NewHandler(HandlerOptions{Prober: p, Others: others, Fallback: theirs, MaxRequestsInFlight: 2, ErrorLog: told{tb}})
+	ours = NewHandler(HandlerOptions{Prober: p, Histograms: h, Others: others, Fallback: theirs, MaxRequestsInFlight: 2, ErrorLog: told{tb}})
 	return ours, theirs
 }
 
@@ -100,17 +100,23 @@ func odd() prober.Status {
 // registry and promhttp would have answered.
 func TestSameExposition(t *testing.T) {
 	for name, status := range map[string]prober.Status{"nothing": {}, "rich": rich(), "odd": odd(), "large": large(50)} {
-		ours, theirs := handlers(t, fixed{t, status})
-		for _, accept := range accepts {
-			for _, path := range []string{"/metrics", "/metrics?name[]=prober_target_live&name[]=zz_last"} {
-				header := http.Header{"Accept": {accept}}
-				got, want := ask(ours, path, header), ask(theirs, path, header)
-				if got.Body.String() != want.Body.String() || want.Body.Len() == 0 {
-					t.Errorf("%s, %q: %s:\n%s\nwant\n%s", name, accept, path, firstDifference(got.Body.String(), want.Body.String()), firstDifference(want.Body.String(), got.Body.String()))
-				}
-				if got, want := fmt.Sprint(got.Code, got.Result().Header), fmt.Sprint(want.Code, want.Result().Header); got != want {
-					t.Errorf("%s, %q: %s, want %s", name, accept, got, want)
-				}
+		sameExposition(t, name, status, ClassicAndNative)
+		sameExposition(t, name+", native only", status, NativeOnly)
+	}
+}
+
+func sameExposition(t *testing.T, name string, status prober.Status, as Histograms) {
+	t.Helper()
+	ours, theirs := handlers(t, fixed{t, status}, as)
+	for _, accept := range accepts {
+		for _, path := range []string{"/metrics", "/metrics?name[]=prober_target_live&name[]=zz_last"} {
+			header := http.Header{"Accept": {accept}}
+			got, want := ask(ours, path, header), ask(theirs, path, header)
+			if got.Body.String() != want.Body.String() || want.Body.Len() == 0 {
+				t.Errorf("%s, %q: %s:\n%s\nwant\n%s", name, accept, path, firstDifference(got.Body.String(), want.Body.String()), firstDifference(want.Body.String(), got.Body.String()))
+			}
+			if got, want := fmt.Sprint(got.Code, got.Result().Header), fmt.Sprint(want.Code, want.Result().Header); got != want {
+				t.Errorf("%s, %q: %s, want %s", name, accept, got, want)
 			}
 		}
 	}
@@ -127,7 +133,7 @@ func firstDifference(a, b string) string {
 
 // An answer is compressed for the same clients as promhttp's, and unpacks to the same.
 func TestSameEncoding(t *testing.T) {
-	ours, theirs := handlers(t, fixed{t, rich()})
+	ours, theirs := handlers(t, fixed{t, rich()}, ClassicAndNative)
 	for _, encoding := range []string{
 		"", "gzip", "identity", "gzip, identity", "identity, gzip", "gzip;q=1.0, *;q=0.5", "gzip;q=0.1, identity;q=0.5", "gzip;q=0",
 		"*", "*;q=0", "deflate", "deflate, gzip;q=0.2", "gzip;q=x", "br, zstd", "zstd, gzip",
@@ -163,7 +169,7 @@ func unpacked(t *testing.T, w *httptest.ResponseRecorder) string {
 // A compressed scrape makes no garbage the size of a compressor.
 func TestCompressorsAreReused(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a collection empties the pool
-	ours, _ := handlers(t, fixed{t, rich()})
+	ours, _ := handlers(t, fixed{t, rich()}, ClassicAndNative)
 	allocated := func(what func()) int {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
@@ -191,7 +197,7 @@ func TestSharedSnapshot(t *testing.T) {
 		defer mu.Unlock()
 		taken++
 		return rich()
-	}))
+	}), ClassicAndNative)
 	first, second := newSlow(), newSlow()
 	var scraping sync.WaitGroup
 	for _, w := range []*slow{first, second} {
@@ -280,7 +286,7 @@ func (s *sink) Write(p []byte) (int, error) { s.n += len(p); return len(p), nil 
 
 // BenchmarkScrape compares a scrape of 10,000 targets with that through a registry.
 func BenchmarkScrape(b *testing.B) {
-	ours, theirs := handlers(b, fixed{b, large(10_000)})
+	ours, theirs := handlers(b, fixed{b, large(10_000)}, ClassicAndNative)
 	for name, h := range map[string]http.Handler{"ours": ours, "registry": theirs} {
 		for _, encoding := range []string{"identity", "gzip"} {
 			b.Run(name+"/"+encoding, func(b *testing.B) {

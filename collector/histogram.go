@@ -19,8 +19,29 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober"
 )
 
-// histogram is a const histogram that is classic and native in one, which
-// client_golang does not have: a scraper takes the half that it understands.
+// Histograms says as what histograms are exposed.
+type Histograms uint8
+
+// The sorts of histogram.
+const (
+	// ClassicAndNative ones have both sorts of buckets: a scraper takes the half that
+	// it understands.
+	ClassicAndNative Histograms = iota
+	// NativeOnly ones have no classic buckets. Of them text says the sum and the count
+	// alone, with the bucket +Inf that the formats demand.
+	NativeOnly
+)
+
+// bounds returns the bounds of the classic buckets, but for +Inf.
+func (h Histograms) bounds() []float64 {
+	if h == NativeOnly {
+		return nil
+	}
+	return prober.ClassicBounds()
+}
+
+// histogram is a const histogram that is classic and native in one, or native alone,
+// which client_golang does not have.
 type histogram struct {
 	metric
 	bounds []float64

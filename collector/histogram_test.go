@@ -38,17 +38,17 @@ func written(t *testing.T, m prometheus.Metric) *dto.Histogram {
 	return out.GetHistogram()
 }
 
-func ours(t *testing.T, h prober.Histogram) *dto.Histogram {
+func ours(t *testing.T, h prober.Histogram, as Histograms) *dto.Histogram {
 	t.Helper()
-	return written(t, &histogram{metric{}, prober.ClassicBounds(), &h})
+	return written(t, &histogram{metric{}, as.bounds(), &h})
 }
 
 // theirs is client_golang's own histogram with the same buckets.
-func theirs(t *testing.T, durations []time.Duration) *dto.Histogram {
+func theirs(t *testing.T, durations []time.Duration, as Histograms) *dto.Histogram {
 	t.Helper()
 	h := prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name:                           "h",
-		Buckets:                        prober.ClassicBounds(),
+		Buckets:                        as.bounds(),
 		NativeHistogramBucketFactor:    1.1,
 		NativeHistogramMaxBucketNumber: 100,
 	})
@@ -85,20 +85,24 @@ func TestHistogramEqualsClientGolang(t *testing.T) {
 		tests["classic bounds"] = append(tests["classic bounds"], d-1, d, d+1)
 	}
 	for name, durations := range tests {
-		got, want := ours(t, observed(durations...)), theirs(t, durations)
-		if !proto.Equal(got, want) {
-			t.Errorf("%s:\ngot  %v\nwant %v", name, got, want)
+		for _, as := range []Histograms{ClassicAndNative, NativeOnly} {
+			got, want := ours(t, observed(durations...), as), theirs(t, durations, as)
+			if !proto.Equal(got, want) {
+				t.Errorf("%s, %d:\ngot  %v\nwant %v", name, as, got, want)
+			}
 		}
 	}
 }
 
-// An empty histogram has all classic buckets at 0 and is native too, so that a
+// An empty histogram has all classic buckets at 0, if any, and is native too, so that a
 // scraper knows both from the beginning.
 func TestEmptyHistogram(t *testing.T) {
-	got, want := ours(t, prober.Histogram{}), theirs(t, nil)
-	want.Schema = new(int32(0)) // ours has not chosen a resolution yet
-	if !proto.Equal(got, want) {
-		t.Errorf("\ngot  %v\nwant %v", got, want)
+	for _, as := range []Histograms{ClassicAndNative, NativeOnly} {
+		got, want := ours(t, prober.Histogram{}, as), theirs(t, nil, as)
+		want.Schema = new(int32(0)) // ours has not chosen a resolution yet
+		if !proto.Equal(got, want) {
+			t.Errorf("%d:\ngot  %v\nwant %v", as, got, want)
+		}
 	}
 }
 
@@ -111,7 +115,7 @@ func TestHalvedResolution(t *testing.T) {
 		Classic: []uint64{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 4, 0, 1, 0},
 		Native:  []prober.NativeBucket{{Index: 0, Count: 2}, {Index: 1, Count: 3}, {Index: 3, Count: 1}, {Index: 10, Count: 1}},
 	}
-	got := ours(t, h)
+	got := ours(t, h, ClassicAndNative)
 	want := &dto.Histogram{
 		SampleCount:   new(uint64(7)),
 		SampleSum:     new(12.5),
@@ -139,7 +143,7 @@ func TestHalvedByItself(t *testing.T) {
 	for d := 100.0; d < 1e12; d *= 1.05 {
 		durations = append(durations, time.Duration(d))
 	}
-	h := ours(t, observed(durations...))
+	h := ours(t, observed(durations...), ClassicAndNative)
 	if h.GetSchema() >= 3 {
 		t.Errorf("schema %d, want less than 3", h.GetSchema())
 	}
@@ -180,7 +184,7 @@ func large(n int) prober.Status {
 }
 
 func BenchmarkCollect(b *testing.B) {
-	c := New(fixed{b, large(10_000)})
+	c := New(fixed{b, large(10_000)}, ClassicAndNative)
 	for b.Loop() {
 		ch := make(chan prometheus.Metric, 1000)
 		go func() {
@@ -195,7 +199,7 @@ func BenchmarkCollect(b *testing.B) {
 
 func BenchmarkGather(b *testing.B) {
 	reg := prometheus.NewRegistry()
-	reg.MustRegister(New(fixed{b, large(10_000)}))
+	reg.MustRegister(New(fixed{b, large(10_000)}, ClassicAndNative))
 	for b.Loop() {
 		if _, err := reg.Gather(); err != nil {
 			b.Fatal(err)

@@ -22,8 +22,6 @@ import (
 	"strings"
 
 	dto "github.com/prometheus/client_model/go"
-
-	"github.com/prober-exporter/prober_exporter/prober"
 )
 
 // flushAt is how much text is written in one go.
@@ -73,15 +71,15 @@ func appendLabels(b []byte, ls labels) []byte {
 // the classic format, or OpenMetrics 1.
 type textWriter struct {
 	out    io.Writer
-	open   bool // OpenMetrics
-	bounds []float64
-	les    []string // the bounds as labels, the one beyond the last too
+	open   bool      // OpenMetrics
+	bounds []float64 // of the classic buckets
+	les    []string  // the bounds as labels, the one beyond the last too
 	buf    []byte
 	err    error // of out; nothing is written after it
 }
 
-func newTextWriter(out io.Writer, open bool) *textWriter {
-	w := &textWriter{out: out, open: open, bounds: prober.ClassicBounds(), buf: make([]byte, 0, flushAt+flushAt/4)}
+func newTextWriter(out io.Writer, open bool, bounds []float64) *textWriter {
+	w := &textWriter{out: out, open: open, bounds: bounds, buf: make([]byte, 0, flushAt+flushAt/4)}
 	for _, bound := range append(slices.Clone(w.bounds), math.Inf(1)) {
 		w.les = append(w.les, `le="`+string(w.appendFloat(nil, bound))+`"`)
 	}

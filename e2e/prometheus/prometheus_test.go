@@ -19,10 +19,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"net/url"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -43,6 +46,7 @@ func TestPrometheus(t *testing.T) {
 		{"Dashboard", dashboards},
 		{"Reload", reload},
 		{"AgentRestart", agentRestart},
+		{"NativeHistograms", nativeHistograms},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { step.test(t, w) }) {
 			return // what follows builds on it
@@ -245,25 +249,12 @@ func histograms(t *testing.T, w *world) {
 
 // Each query of the dashboard returns data, and each variable has values.
 func dashboards(t *testing.T, w *world) {
-	panels, variables := dashboard(t)
-	asked := 0
-	for _, p := range panels {
-		for _, target := range p.Targets {
-			expr := chosen(target.Expr)
-			if p.Title == agentsDown {
-				continue // it is asked when one is
-			}
-			asked++
-			w.both(func(s *server) {
-				eventually(t, fmt.Sprintf("%s: panel %q %s has data: %s", s.name, p.Title, target.RefID, expr), func() bool {
-					return len(s.query(t, expr)) > 0
-				})
-			})
+	w.both(func(s *server) {
+		if asked := s.panels(t, ""); asked < 20 {
+			t.Errorf("%s: only %d queries were asked", s.name, asked)
 		}
-	}
-	if asked < 20 {
-		t.Errorf("only %d queries were asked", asked)
-	}
+	})
+	_, variables := dashboard(t)
 	for name, want := range map[string]string{"job": "prober", "namespace": "monitoring", "target": "app broken gone hung"} {
 		m := regexp.MustCompile(`^label_values\((.*), (\w+)\)$`).FindStringSubmatch(chosen(variables[name]))
 		if m == nil || m[2] != name {
@@ -274,6 +265,62 @@ func dashboards(t *testing.T, w *world) {
 		if got := strings.Join(answer.Data, " "); got != want {
 			t.Errorf("variable %s has values %q, want %q", name, got, want)
 		}
+	}
+}
+
+// panels waits until each query of the dashboard that has some text in it has data, and
+// returns how many there are.
+func (s *server) panels(t *testing.T, with string) (asked int) {
+	t.Helper()
+	panels, _ := dashboard(t)
+	for _, p := range panels {
+		for _, target := range p.Targets {
+			expr := chosen(target.Expr)
+			if p.Title == agentsDown || !strings.Contains(expr, with) {
+				continue // the one is asked when an agent is down
+			}
+			asked++
+			eventually(t, fmt.Sprintf("%s: panel %q %s has data: %s", s.name, p.Title, target.RefID, expr), func() bool {
+				got := s.query(t, expr)
+				return slices.ContainsFunc(got, func(one sample) bool { return !math.IsNaN(one.value) })
+			})
+		}
+	}
+	return asked
+}
+
+// An agent without classic buckets: whoever takes native histograms has all that there was
+// before; whoever takes text has the means, and quantiles that are not a number.
+func nativeHistograms(t *testing.T, w *world) {
+	const of = `target="app",probe_type="Liveness",result="successful"`
+	const count = `histogram_count(prober_probe_duration_seconds{` + of + `})`
+	w.agent.process.stop(syscall.SIGTERM)
+	w.both(func(s *server) { s.becomes(t, `up{job="prober"}`, 0) })
+	w.agent.flags = []string{"--no-metrics.classic-histograms"}
+	w.agent.start(t)
+
+	rulesLoad(t, w)
+	text, native := w.renamed, w.honoured
+	before := native.one(t, count).value
+	eventually(t, "native histograms arrive and grow", func() bool {
+		got := native.query(t, count)
+		return len(got) == 1 && got[0].value > before
+	})
+	if asked := native.panels(t, "histogram_"); asked < 3 {
+		t.Errorf("only %d queries of histograms were asked", asked)
+	}
+
+	text.becomes(t, `count(prober_probe_duration_seconds_bucket{`+of+`,le="+Inf"})`, 1)
+	if got := text.query(t, `prober_probe_duration_seconds_bucket{le!="+Inf"}`); len(got) != 0 {
+		t.Errorf("%s: %d classic buckets, the first is %v", text.name, len(got), got[0])
+	}
+	eventually(t, "no quantile of what the classic buckets have left", func() bool {
+		got := text.query(t, `histogram_quantile(0.5, rate(prober_probe_duration_seconds_bucket{`+of+`}[5s]))`)
+		return len(got) == 1 && math.IsNaN(got[0].value)
+	})
+	const mean = `target_probe_type:prober_probe_duration_seconds:mean_rate10s{target="app",probe_type="Liveness"}`
+	if got := text.one(t, mean); got.value < 0.9*slow.Seconds() || got.value > 1 {
+		t.Errorf("%s: %s is %v, want about %v", text.name, mean, got.value, slow)
 	}
 }
 

@@ -94,6 +94,7 @@ type agent struct {
 	w          *world
 	name, addr string
 	file       string
+	flags      []string // beside those that every agent has
 	process    *process
 }
 
@@ -108,7 +109,7 @@ func (w *world) newAgent(t *testing.T, name, config string) *agent {
 // start starts the agent on its address, which it had before if it ran before.
 func (a *agent) start(t *testing.T) {
 	t.Helper()
-	a.process = start(t, a.w.dir, a.name, a.w.binary, "--config.file="+a.file, "--web.listen-address="+a.addr)
+	a.process = start(t, a.w.dir, a.name, a.w.binary, append(a.flags, "--config.file="+a.file, "--web.listen-address="+a.addr)...)
 	eventually(t, a.name+" serves", func() bool { return get("http://"+a.addr+"/-/ready") == nil })
 }
 
