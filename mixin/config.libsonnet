@@ -19,6 +19,10 @@
     // Of all rates. Four scrapes at least.
     window: '5m',
 
+    // How far back the description of an alert looks for the failure that it names. A probe
+    // on hold makes no attempts, so it is longer than any alert waits.
+    failureWindow: '1h',
+
     // %s is the alert's name in lower case.
     runbookURL: 'https://github.com/prober-exporter/prober_exporter/blob/main/docs/runbooks.md#%s',
 
@@ -26,6 +30,8 @@
     alerts:: {
       ProberTargetNotReady: { 'for': '5m', severity: 'warning' },
       ProberTargetNotLive: { 'for': '2m', severity: 'critical' },
+      // More than the longest back-off of a kubelet, five minutes.
+      ProberTargetNotRunning: { 'for': '6m', severity: 'warning' },
       ProberTargetFlapping: { 'for': '0m', severity: 'warning', window: '15m', changes: 5 },
       ProberTargetRestarting: { 'for': '0m', severity: 'warning', window: '30m', restarts: 2 },
       ProberTargetStartupStuck: { 'for': '10m', severity: 'warning' },
@@ -70,6 +76,7 @@
       failed: 'target_probe_type:prober_probe_failed:ratio_rate' + config.window,
       notAttempted: 'target_probe_type:prober_probe_not_attempted:ratio_rate' + config.window,
       mean: 'target_probe_type:prober_probe_duration_seconds:mean_rate' + config.window,
+      failures: 'target_probe_type_reason:prober_probe_failures:increase' + config.failureWindow,
       p95: 'target_probe_type:prober_probe_duration_seconds:p95_rate' + config.window,
       p99: 'target_probe_type:prober_probe_duration_seconds:p99_rate' + config.window,
       lateness: 'instance:prober_exporter_probe_lateness_seconds:p99_rate' + config.window,

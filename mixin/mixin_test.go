@@ -151,6 +151,26 @@ func TestRunbooks(t *testing.T) {
 	}
 }
 
+// What an alert says is true wherever an agent runs, and a runbook that tells what to type
+// in Kubernetes tells what to type elsewhere as well.
+func TestNotOfKubernetesAlone(t *testing.T) {
+	for _, alert := range rules(t, "prometheusAlerts", "{}") {
+		for name, text := range alert.Annotations {
+			for _, word := range []string{"ubelet", "kubectl", "ubernetes", "pod", "container", "CrashLoop"} {
+				if strings.Contains(text, word) {
+					t.Errorf("%s: %s says %q: %s", alert.Alert, name, word, text)
+				}
+			}
+		}
+	}
+	for _, section := range strings.Split(read(t, "../docs/runbooks.md"), "\n## ")[1:] {
+		elsewhere := strings.Contains(section, "docker ") && (strings.Contains(section, "systemctl ") || strings.Contains(section, "journalctl "))
+		if strings.Contains(section, "kubectl ") && !elsewhere {
+			t.Errorf("the section on %.40q has kubectl alone", section)
+		}
+	}
+}
+
 // The rules load and do what tests/ says, in which each alert fires in one case and is
 // silent in another.
 func TestPromtool(t *testing.T) {

@@ -26,20 +26,36 @@ import (
 )
 
 // A new instance of a target takes the place of the one before: there is one at a time.
+// One restart alarms nobody, a crash loop does: here as under a supervisor beside which the
+// agent runs, which nobody else sees.
 func appRestart(t *testing.T, w *world) {
 	const info = `prober_target_info{target="app"}`
 	var before []string
 	w.both(func(s *server) { before = append(before, s.one(t, info).labels["instance_id"]) })
-	w.app.stop()
-	w.both(func(s *server) { s.becomes(t, `prober_target_running{target="app"}`, 0) })
-	w.app.start(t)
-	w.both(func(s *server) {
-		s.becomes(t, `prober_target_restarts_total{target="app"}`, 1)
-		s.becomes(t, `prober_target_ready{target="app"}`, 1)
-		if got := s.one(t, info).labels["instance_id"]; slices.Contains(before, got) {
-			t.Errorf("%s: the new instance is %q as was the one before", s.name, got)
+	for restart := range 3 {
+		w.app.stop()
+		w.both(func(s *server) { s.becomes(t, `prober_target_running{target="app"}`, 0) })
+		w.app.start(t)
+		w.both(func(s *server) {
+			s.becomes(t, `prober_target_restarts_total{target="app"}`, float64(restart+1))
+			s.becomes(t, `prober_target_ready{target="app"}`, 1)
+			if got := s.one(t, info).labels["instance_id"]; slices.Contains(before, got) {
+				t.Errorf("%s: the new instance is %q as was the one before", s.name, got)
+			}
+		})
+		if n, ok := w.hook.find("ProberTargetRestarting", "app", "firing"); ok && restart < 2 {
+			t.Errorf("after %d restarts there is %+v", restart+1, n)
 		}
+	}
+	eventually(t, "the notice of a crash loop", func() bool {
+		_, ok := w.hook.find("ProberTargetRestarting", "app", "firing")
+		return ok
 	})
+	for _, name := range []string{"ProberTargetNotLive", "ProberTargetNotRunning"} {
+		if n, ok := w.hook.find(name, "app", "firing"); ok {
+			t.Errorf("there is %+v", n)
+		}
+	}
 }
 
 // A reload that takes a target away takes its series away and no others, and one that is

@@ -150,6 +150,9 @@ func alert(t *testing.T, w *world) {
 	if fmt.Sprint(firing.Labels) != fmt.Sprint(want) {
 		t.Errorf("got labels %v, want %v", firing.Labels, want)
 	}
+	if said := firing.Annotations["description"]; !strings.HasSuffix(said, " Its most frequent failure in 1h: reason http_status, probe_type Readiness.") {
+		t.Errorf("the description is %q", said)
+	}
 	if !strings.Contains(firing.Annotations["summary"], "app") || !strings.HasSuffix(firing.Annotations["runbook_url"], "#probertargetnotready") {
 		t.Errorf("got annotations %v", firing.Annotations)
 	}
@@ -168,13 +171,13 @@ func alert(t *testing.T, w *world) {
 	}
 }
 
-// Of a target that is neither live nor ready only the former is told, and that a probe
-// cannot be attempted is no word about the target.
+// Of a target that is not live, or does not run, it is not told that it is not ready, and
+// that a probe cannot be attempted is no word about the target.
 func otherAlerts(t *testing.T, w *world) {
 	w.gone.stop()
 	for _, c := range [][2]string{
 		{"ProberTargetNotLive", "hung"},
-		{"ProberTargetNotReady", "gone"},
+		{"ProberTargetNotRunning", "gone"},
 		{"ProberProbeNotAttempted", "broken"},
 	} {
 		eventually(t, fmt.Sprintf("the notice %v", c), func() bool {
@@ -182,9 +185,11 @@ func otherAlerts(t *testing.T, w *world) {
 			return ok
 		})
 	}
-	eventually(t, "that it is not ready is not told", func() bool {
-		return w.state(t, "ProberTargetNotReady", "hung") == "suppressed"
-	})
+	for _, target := range []string{"hung", "gone"} {
+		eventually(t, "that "+target+" is not ready is not told", func() bool {
+			return w.state(t, "ProberTargetNotReady", target) == "suppressed"
+		})
+	}
 	for _, name := range []string{"ProberTargetNotReady", "ProberTargetNotLive"} {
 		if n, ok := w.hook.find(name, "broken", "firing"); ok {
 			t.Errorf("there is %+v", n)

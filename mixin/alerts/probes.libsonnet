@@ -34,7 +34,8 @@
             'ProberProbeNotAttempted',
             '%s > %g' % [p.recorded.notAttempted, config.ProberProbeNotAttempted.ratio],
             'Probes of target {{ $labels.target }} cannot be attempted.',
-            which + ' could not be attempted {{ $value | humanizePercentage }} of the time. What it says of the target is old.',
+            which + ' could not be attempted {{ $value | humanizePercentage }} of the time. What it says of the target is old.' +
+            $._failure(labels=['probe_type']),
           ),
           $._alert(
             'ProberProbeNotRun',

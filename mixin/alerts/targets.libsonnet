@@ -15,13 +15,21 @@
             'ProberTargetNotReady',
             '%s == 0' % p.of('prober_target_ready'),
             'Target {{ $labels.target }} is not ready.',
-            which + ' has not been ready for %s: it gets no traffic.' % config.ProberTargetNotReady['for'],
+            which + ' has not been ready for %s: whoever asks /ready sends it no traffic.' % config.ProberTargetNotReady['for'] +
+            $._failure('probe_type!="Liveness"'),
           ),
           $._alert(
             'ProberTargetNotLive',
             '%s == 0' % p.of('prober_target_live'),
             'Target {{ $labels.target }} is not live, and nobody restarts it.',
-            which + ' has been due for a restart for %s. A kubelet would have made it by now.' % config.ProberTargetNotLive['for'],
+            which + ' has not been live for %s, and has not been restarted.' % config.ProberTargetNotLive['for'] +
+            $._failure('probe_type!="Readiness"'),
+          ),
+          $._alert(
+            'ProberTargetNotRunning',
+            '%s == 0' % p.of('prober_target_running'),
+            'Target {{ $labels.target }} does not run.',
+            which + ' has not run for %s: it has ended and nobody has started it again, or it has never been started.' % config.ProberTargetNotRunning['for'],
           ),
           $._alert(
             'ProberTargetFlapping',
@@ -41,7 +49,8 @@
             ],
             'Target {{ $labels.target }} is flapping.',
             which + ' changes its mind: its {{ $labels.probe_type }} probe has changed its result about {{ printf "%.0f" $value }} times in ' +
-            config.ProberTargetFlapping.window + ', beyond what restarts explain.',
+            config.ProberTargetFlapping.window + ', beyond what restarts explain.' +
+            $._failure(labels=['probe_type']),
           ),
           $._alert(
             'ProberTargetRestarting',
@@ -51,7 +60,8 @@
               config.ProberTargetRestarting.restarts,
             ],
             'Target {{ $labels.target }} is restarted again and again.',
-            which + ' has been restarted about {{ printf "%.0f" $value }} times in ' + config.ProberTargetRestarting.window + '.',
+            which + ' has been restarted about {{ printf "%.0f" $value }} times in ' + config.ProberTargetRestarting.window + '.' +
+            $._failure(),
           ),
           $._alert(
             'ProberTargetStartupStuck',
@@ -68,7 +78,8 @@
               $._config.window,
             ],
             'Target {{ $labels.target }} runs, and does not get started.',
-            which + ' runs, and its startup probe has not succeeded for %s.' % config.ProberTargetStartupStuck['for'],
+            which + ' runs, and its startup probe has not succeeded for %s.' % config.ProberTargetStartupStuck['for'] +
+            $._failure('probe_type="Startup"'),
           ),
         ],
       },

@@ -42,6 +42,17 @@
             ||| % [attempts('failed'), names.attempts],
           },
           {
+            // What alerts give as the reason: not that the agent was late, which changes no
+            // result. A counter appears with its first failure, which increase() does not
+            // see.
+            record: names.failures,
+            expr: |||
+              increase(%(failures)s[%(window)s]) > 0
+              or
+              (%(failures)s unless %(failures)s offset %(window)s)
+            ||| % { failures: p.of('prober_probe_failures_total', 'reason!="agent_late"'), window: config.failureWindow },
+          },
+          {
             // Without those that the agent was too late for: they have an alert of their
             // own. Their counter is absent until there is one.
             record: names.notAttempted,
