@@ -39,6 +39,7 @@
       ProberProbeNotAttempted: { 'for': '10m', severity: 'warning', ratio: 0.1 },
       ProberProbeNotRun: { 'for': '5m', severity: 'critical', slackSeconds: 60 },
       ProberExporterLate: { 'for': '10m', severity: 'warning', seconds: 0.25 },
+      ProberExporterRestarting: { 'for': '0m', severity: 'warning', window: '30m', restarts: 2 },
       ProberExporterReloadFailed: { 'for': '5m', severity: 'warning' },
       ProberExporterNotConfigured: { 'for': '2m', severity: 'critical' },
       ProberExporterSourceDown: { 'for': '5m', severity: 'warning' },

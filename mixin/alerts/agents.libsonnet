@@ -31,6 +31,23 @@
             which + ' begins probes late (one in a hundred by more than %g s), or so late that their outcome says nothing (agent_late).' % config.ProberExporterLate.seconds,
           ),
           $._alert(
+            'ProberExporterRestarting',
+            // Between its lives an agent has no series: so both look back.
+            |||
+              changes(%(started)s[%(window)s]) > %(restarts)d
+              and on (%(agent)s)
+              count_over_time(%(targets)s[%(window)s]) > 0
+            ||| % {
+              started: p.of('process_start_time_seconds'),
+              window: config.ProberExporterRestarting.window,
+              restarts: config.ProberExporterRestarting.restarts,
+              agent: p.agent,
+              targets: p.of('prober_exporter_targets'),
+            },
+            'The agent {{ $labels.instance }} is restarted again and again.',
+            which + ' has been restarted {{ $value }} times in ' + config.ProberExporterRestarting.window + '. Each new start may be waited for longer than the one before, and its targets are not ready meanwhile.',
+          ),
+          $._alert(
             'ProberExporterReloadFailed',
             // Both are of one scrape, so their labels are the same.
             |||
