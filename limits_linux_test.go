@@ -27,6 +27,7 @@ import (
 	"testing"
 
 	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/internal/needs"
 	"github.com/prober-exporter/prober_exporter/prober"
 )
 
@@ -113,7 +114,7 @@ func memoryGroup(t *testing.T, limit int) string {
 	own := ""
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
-		t.Skip(err)
+		needs.Missing(t, err)
 	}
 	for line := range strings.Lines(string(text)) {
 		if _, path, ok := strings.Cut(strings.TrimSpace(line), ":memory:"); ok {
@@ -143,7 +144,7 @@ func memoryGroup(t *testing.T, limit int) string {
 			return group
 		}
 	}
-	t.Skip("no cgroup can be made here that limits memory")
+	needs.Missing(t, "a cgroup that limits memory")
 	return ""
 }
 

@@ -159,7 +159,7 @@ func dockerExecKilled(t *testing.T, w *dockerWorld) {
 func TestDockerInside(t *testing.T) {
 	socket := os.Getenv(insideEnv)
 	if socket == "" {
-		t.Skip("it is part of another test")
+		t.Skip("it is part of another test") //nolint:forbidigo // nothing is lacking
 	}
 	s := watchDocker(t, &dockerWorld{socket: socket}, byName)
 	s.running(t, gate.Instance{})

@@ -14,4 +14,4 @@ cd "$(dirname "$0")/.."
 needs 'chromium|chromium-browser|google-chrome=chromium'
 
 cd e2e/page
-CI=true go test -shuffle=on -count=1 -timeout 10m "$@" .
+PROBER_REQUIRE_ALL=1 go test -shuffle=on -count=1 -timeout 10m "$@" .

@@ -15,5 +15,5 @@ cd "$(dirname "$0")/.."
 
 needs prometheus=prometheus promtool=prometheus prometheus-alertmanager=prometheus-alertmanager amtool=prometheus-alertmanager
 
-(cd mixin && CI=true go test -count=1 .)
+(cd mixin && PROBER_REQUIRE_ALL=1 go test -count=1 .)
 go test -tags e2e -count=1 -timeout 10m -v "$@" ./e2e/prometheus

@@ -38,7 +38,7 @@ const grpcServerEnv = "PROBER_EXPORTER_BENCH_GRPC"
 func BenchmarkGRPCServer(b *testing.B) {
 	mode, ok := os.LookupEnv(grpcServerEnv)
 	if !ok {
-		b.Skip("the server of the other benchmarks")
+		b.Skip("the server of the other benchmarks") //nolint:forbidigo // nothing is lacking
 	}
 	fmt.Println("\nADDRESS " + rpc(b, mode == "TLS", true))
 	bufio.NewReader(os.Stdin).ReadString(0) // until the client has ended

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/internal/needs"
 )
 
 // recordedRow is a row of testdata/handlers.txt.
@@ -86,7 +87,7 @@ func TestRecordedHandlers(t *testing.T) {
 	const closed = "127.0.0.1:1"
 	if conn, err := net.Dial("tcp", closed); err == nil {
 		conn.Close()
-		t.Skip("something listens on port 1")
+		needs.Missing(t, "port 1, on which something listens")
 	}
 
 	get := func(h config.HTTPGet) (Func, string) { return httpProbe(plain, time.Second, h), plain }

@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/internal/needs"
 )
 
 // A path is a URL reference of which scheme and host do not matter; what is none is a
@@ -295,7 +296,7 @@ func TestHTTPGetStop(t *testing.T) {
 func TestIPv6(t *testing.T) {
 	l, err := net.Listen("tcp", "[::1]:0")
 	if err != nil {
-		t.Skip("no IPv6: ", err)
+		needs.Missing(t, "IPv6: ", err)
 	}
 	s := httptest.NewUnstartedServer(site())
 	s.Listener.Close()

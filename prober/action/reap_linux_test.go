@@ -28,6 +28,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/internal/needs"
 )
 
 // bareContext is a context for helpers, which have no test to take one from.
@@ -52,7 +53,7 @@ func TestReapOrphansAsPID1(t *testing.T) {
 	var out strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
-		t.Skipf("the kernel refuses a PID namespace: %v", err)
+		needs.Missing(t, "a PID namespace: ", err)
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("%v, and it says:\n%s", err, out.String())

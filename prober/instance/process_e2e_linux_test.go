@@ -25,6 +25,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/prober-exporter/prober_exporter/internal/needs"
 	"github.com/prober-exporter/prober_exporter/prober/gate"
 )
 
@@ -67,7 +68,7 @@ func endFirst() {
 // of 400 numbers the target ends, its number goes to a stranger, and that one is no
 // instance, whether the pid file stays or is written anew for a real successor.
 func TestProcessReuse(t *testing.T) {
-	root(t)
+	needs.Root(t)
 	before, err := os.ReadFile("/proc/sys/kernel/pid_max")
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +79,7 @@ func TestProcessReuse(t *testing.T) {
 		t.Fatalf("the machine's pid_max was %s and is %s, %v", before, after, err)
 	}
 	if strings.Contains(out, "not namespaced") {
-		t.Skip("this kernel has one pid_max for all namespaces")
+		t.Skip("this kernel has one pid_max for all namespaces") //nolint:forbidigo // before Linux 6.14: not to be had by any right
 	}
 	if !strings.Contains(out, "number 150 given again: true") {
 		t.Errorf("got:\n%s", out)

@@ -217,14 +217,6 @@ func owner(t testing.TB, at uint16) (pid int, port uint16) {
 	return orphan(t, "sleep "+unique(), f), port
 }
 
-// root skips a test that only root can do.
-func root(t *testing.T) {
-	t.Helper()
-	if os.Getuid() != 0 {
-		t.Skip("only root can do this")
-	}
-}
-
 // tidOther is a thread of ours that is not the process.
 func tidOther(t *testing.T) int {
 	t.Helper()

@@ -25,13 +25,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/prober-exporter/prober_exporter/internal/needs"
 	"github.com/prober-exporter/prober_exporter/prober/gate"
 )
 
 // Without the right to see whose port it is, the source says so at load, once, with what
 // to do; by pid file and by command line the same process is seen.
 func TestProcessDenied(t *testing.T) {
-	root(t)
+	needs.Root(t)
 	t.Setenv("PID_DIR", shown(t))
 	processHelper(t, "denied")
 }
@@ -92,7 +93,7 @@ func denied(t *testing.T) {
 // With hidepid on /proc the processes of others seem not to be: that is trouble, not an
 // end, for a pid file and for a command line.
 func TestProcessHidden(t *testing.T) {
-	root(t)
+	needs.Root(t)
 	processHelper(t, "hidden", "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 }
 
