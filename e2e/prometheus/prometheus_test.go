@@ -137,7 +137,7 @@ func alert(t *testing.T, w *world) {
 	if n, ok := w.hook.find(name, "app", "firing"); ok {
 		t.Fatalf("the target is well, and there is %+v", n)
 	}
-	w.app.ill.Store(true)
+	w.app.is(t, "ill")
 	var firing notice
 	eventually(t, "the notice of a target that is not ready", func() (ok bool) {
 		firing, ok = w.hook.find(name, "app", "firing")
@@ -160,7 +160,7 @@ func alert(t *testing.T, w *world) {
 		t.Errorf("the target is ill, and there is %+v", n)
 	}
 
-	w.app.ill.Store(false)
+	w.app.is(t, "well")
 	var resolved notice
 	eventually(t, "the notice that it is ready again", func() (ok bool) {
 		resolved, ok = w.hook.find(name, "app", "resolved")

@@ -29,7 +29,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -37,6 +36,7 @@ import (
 
 // world is all that runs, with its files in one directory.
 type world struct {
+	t        *testing.T // it ends with this test
 	dir      string
 	binary   string
 	agent    *agent
@@ -50,12 +50,12 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{dir: t.TempDir()}
+	w := &world{t: t, dir: t.TempDir()}
 	w.binary = filepath.Join(w.dir, "prober_exporter")
 	command(t, []string{"CGO_ENABLED=0"}, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", w.binary, "../..")
 	command(t, nil, "go", "-C", "../../mixin", "run", ".", "-config", short, "-out", filepath.Join(w.dir, "short"))
 
-	w.app, w.gone, w.hook = newApp(t), newApp(t), newHook(t)
+	w.app, w.gone, w.hook = w.newApp(t, "app"), w.newApp(t, "gone"), newHook(t)
 	w.agent = w.newAgent(t, "agent", w.targets())
 	w.alerts = w.newAlertmanager(t)
 	w.renamed = w.newPrometheus(t, "renamed", true)
@@ -109,7 +109,7 @@ func (w *world) newAgent(t *testing.T, name, config string) *agent {
 // start starts the agent on its address, which it had before if it ran before.
 func (a *agent) start(t *testing.T) {
 	t.Helper()
-	a.process = start(t, a.w.dir, a.name, a.w.binary, append(a.flags, "--config.file="+a.file, "--web.listen-address="+a.addr)...)
+	a.process = a.w.run(t, a.name, a.w.binary, append(a.flags, "--config.file="+a.file, "--web.listen-address="+a.addr)...)
 	eventually(t, a.name+" serves", func() bool { return get("http://"+a.addr+"/-/ready") == nil })
 }
 
@@ -150,7 +150,7 @@ func (w *world) newPrometheus(t *testing.T, name string, classic bool) *server {
 	file := filepath.Join(w.dir, name+".yml")
 	write(t, file, replacing(t, "prometheus.yml", append(pairs, "../../mixin/rendered", rules)...))
 	s := &server{name: name, file: file, addr: fmt.Sprintf("127.0.0.1:%d", freePort())}
-	s.process = start(t, w.dir, name, "prometheus", append(args, "--config.file="+file, "--web.listen-address="+s.addr,
+	s.process = w.run(t, name, "prometheus", append(args, "--config.file="+file, "--web.listen-address="+s.addr,
 		"--storage.tsdb.path="+filepath.Join(w.dir, name))...)
 	eventually(t, name+" serves", func() bool { return get("http://"+s.addr+"/-/ready") == nil })
 	return s
@@ -164,54 +164,10 @@ func (w *world) newAlertmanager(t *testing.T) string {
 	write(t, file, replacing(t, "alertmanager.yml",
 		"http://127.0.0.1:9095/alerts", w.hook.url, "group_wait: 30s", "group_wait: 1s", "group_interval: 5m", "group_interval: 1s"))
 	addr := fmt.Sprintf("127.0.0.1:%d", freePort())
-	start(t, w.dir, "alertmanager", "prometheus-alertmanager", "--config.file="+file, "--web.listen-address="+addr,
+	w.run(t, "alertmanager", "prometheus-alertmanager", "--config.file="+file, "--web.listen-address="+addr,
 		"--storage.path="+filepath.Join(w.dir, "alerts"), "--cluster.listen-address=")
 	eventually(t, "the Alertmanager serves", func() bool { return get("http://"+addr+"/-/ready") == nil })
 	return addr
-}
-
-// app is an application: it is ready when the test says so, and takes its time for /slow.
-type app struct {
-	port   int
-	ill    atomic.Bool
-	server *http.Server
-	done   sync.WaitGroup
-}
-
-// slow is how long /slow takes.
-const slow = 60 * time.Millisecond
-
-func newApp(t *testing.T) *app {
-	t.Helper()
-	a := &app{port: freePort()}
-	a.start(t)
-	t.Cleanup(a.stop)
-	return a
-}
-
-func (a *app) start(t *testing.T) {
-	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", a.port))
-	if err != nil {
-		t.Fatal(err)
-	}
-	a.server = &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case r.URL.Path == "/ready" && a.ill.Load():
-			w.WriteHeader(http.StatusServiceUnavailable)
-		case r.URL.Path == "/slow":
-			timer := time.NewTimer(slow)
-			defer timer.Stop()
-			<-timer.C
-		}
-	})}
-	a.done.Go(func() { _ = a.server.Serve(listener) })
-}
-
-// stop ends it as a crash would: nobody listens any more.
-func (a *app) stop() {
-	a.server.Close()
-	a.done.Wait()
 }
 
 // hook takes what the Alertmanager delivers.
@@ -266,15 +222,16 @@ func (h *hook) find(alert, target, status string) (notice, bool) {
 	return notice{}, false
 }
 
-// process is a program that ends with the test.
+// process is a program that runs.
 type process struct {
 	cmd *exec.Cmd
 	log string
 }
 
-func start(t *testing.T, dir, name, program string, args ...string) *process {
+// run starts a program, which ends with the world if nobody stops it before.
+func (w *world) run(t *testing.T, name, program string, args ...string) *process {
 	t.Helper()
-	log, err := os.OpenFile(filepath.Join(dir, name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	log, err := os.OpenFile(filepath.Join(w.dir, name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -285,11 +242,11 @@ func start(t *testing.T, dir, name, program string, args ...string) *process {
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	w.t.Cleanup(func() {
 		p.stop(syscall.SIGTERM)
-		if t.Failed() {
-			text := read(t, p.log)
-			t.Logf("the last words of %s:\n%s", name, text[max(0, len(text)-3000):])
+		if w.t.Failed() {
+			text := read(w.t, p.log)
+			w.t.Logf("the last words of %s:\n%s", name, text[max(0, len(text)-3000):])
 		}
 	})
 	return p

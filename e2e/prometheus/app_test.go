@@ -1,0 +1,96 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+//go:build e2e && linux
+
+package prometheus
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// app is an application in a process of its own: it is ready when the test says so, and
+// takes its time for /slow.
+type app struct {
+	w       *world
+	name    string
+	port    int
+	process *process
+}
+
+// slow is how long /slow takes.
+const slow = 60 * time.Millisecond
+
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == "app" {
+		serveApp(os.Args[2])
+	}
+	os.Exit(m.Run())
+}
+
+// serveApp is the application's process.
+func serveApp(port string) {
+	var ill atomic.Bool
+	mux := http.NewServeMux()
+	mux.HandleFunc("/ready", func(w http.ResponseWriter, _ *http.Request) {
+		if ill.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	mux.HandleFunc("/slow", func(http.ResponseWriter, *http.Request) {
+		timer := time.NewTimer(slow)
+		defer timer.Stop()
+		<-timer.C
+	})
+	mux.HandleFunc("/ill", func(http.ResponseWriter, *http.Request) { ill.Store(true) })
+	mux.HandleFunc("/well", func(http.ResponseWriter, *http.Request) { ill.Store(false) })
+	mux.HandleFunc("/{$}", func(http.ResponseWriter, *http.Request) {})
+	fmt.Fprintln(os.Stderr, http.ListenAndServe("127.0.0.1:"+port, mux))
+	os.Exit(1)
+}
+
+func (w *world) newApp(t *testing.T, name string) *app {
+	t.Helper()
+	a := &app{w: w, name: name, port: freePort()}
+	a.start(t)
+	return a
+}
+
+func (a *app) start(t *testing.T) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.process = a.w.run(t, a.name, self, "app", fmt.Sprint(a.port))
+	eventually(t, a.name+" serves", func() bool { return get(a.url("/")) == nil })
+}
+
+func (a *app) url(path string) string { return fmt.Sprintf("http://127.0.0.1:%d%s", a.port, path) }
+
+// is makes it ill or well.
+func (a *app) is(t *testing.T, how string) {
+	t.Helper()
+	if err := get(a.url("/" + how)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// stop ends it as a crash would.
+func (a *app) stop() { a.process.stop(syscall.SIGKILL) }
