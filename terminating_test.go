@@ -24,6 +24,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prober-exporter/prober_exporter/internal/needs"
 )
 
 // hook runs the preStop hook with the flags of an agent, in this process.
@@ -131,10 +133,7 @@ func TestTerminatingFromElsewhere(t *testing.T) {
 		a.is(a.health+"/live?verbose", 200, "live check passed")
 		return
 	}
-	if os.Getenv("CI") != "" {
-		t.Error("this machine has no address but loopback")
-	}
-	t.Skip("this machine has no address but loopback")
+	needs.Missing(t, "an address beside those of loopback")
 }
 
 // The hook asks where it is told that the agent listens, and nobody else; else where
