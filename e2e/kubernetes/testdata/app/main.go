@@ -17,8 +17,9 @@
 //
 // LIVES says what it does in one life after the other, separated by commas, the last of
 // them again and again: it listens after a time such as 50s and is well then, it hangs, or
-// after exit=50s it ends with status 1. Its lives are counted in the folder /lives. With DRAIN=40s it takes
-// so long to end, and is ill meanwhile. `app sleep 65s` does just that.
+// after exit=50s it ends with status 1, or it is well at once and ends with status 0 after
+// done=50s. Its lives are counted in the folder /lives. With DRAIN=40s it takes so long to
+// end, and is ill meanwhile. `app sleep 65s` does just that.
 package main
 
 import (
@@ -56,6 +57,13 @@ func main() {
 	if lives := os.Getenv("LIVES"); lives != "" {
 		a.boot = 0
 		life, ends := strings.CutPrefix(next(strings.Split(lives, ",")), "exit=")
+		if after, done := strings.CutPrefix(life, "done="); done {
+			go func() {
+				wait(after)
+				os.Exit(0)
+			}()
+			life = "0s"
+		}
 		if life == "hang" {
 			<-term
 			return

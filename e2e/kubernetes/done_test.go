@@ -1,0 +1,47 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+//go:build linux
+
+package kubernetes
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// An application that has done its work, in a pod that goes on, is not started again. The
+// agent says for two minutes what the kubelet says: it does not run, it is not ready, and
+// nobody is to kill it; and that was no restart.
+func TestDone(t *testing.T) {
+	t.Parallel()
+	manifest := strings.NewReplacer("BEFORE", "[]", "DELAY", "5", "LIVES\"", `done=15s"`,
+		"spec:\n  init", "spec:\n  restartPolicy: OnFailure\n  init",
+		"  volumes:\n", "    - name: other\n      image: shop:1.0\n      args: [sleep, 10m]\n  volumes:\n").Replace(boots)
+	p := deploy(t, rewritten(t, manifest))
+	p.await(time.Minute, "the pod is ready", state.ready)
+	ended := p.await(time.Minute, "the application has ended", func(s state) bool { return s.container("app").State.Terminated != nil })
+	eventually(t, 20*time.Second, "the agent sees the end", func() bool { return p.metric(`prober_target_running{target="app"}`) == 0 })
+	eventually(t, 3*time.Minute, "two minutes have passed", func() bool {
+		for series, want := range map[string]float64{"running": 0, "live": 1, "ready": 0, "restarts_total": 0} {
+			if got := p.metric("prober_target_" + series + `{target="app"}`); got != want {
+				t.Fatalf("%v after the end prober_target_%s is %v, want %v", time.Since(ended), series, got, want)
+			}
+		}
+		return time.Since(ended) > 2*time.Minute
+	})
+	if n := p.now().container("app").RestartCount; n != 0 {
+		t.Errorf("the kubelet has restarted it %d times", n)
+	}
+}
