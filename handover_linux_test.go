@@ -18,9 +18,12 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // What sockets alone do not tell: a hand-over from a restart, a boot from a target that has
@@ -114,7 +117,7 @@ targets:
 // Then it is, and the first socket takes the failure back.
 func TestFirstBootThatHangs(t *testing.T) {
 	t.Parallel()
-	port := freePorts(t, 1)[0]
+	port := keptPort(t)
 	begin := time.Now()
 	a := start(t, flags(write(t, fmt.Sprintf(`
 targets:
@@ -179,6 +182,27 @@ func served(t *testing.T, port string) {
 		}
 		return nil
 	})
+}
+
+// keptPort returns a port that nobody listens on, and that the system gives nobody else
+// until the end of the test.
+func keptPort(t *testing.T) string {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Close(fd) })
+	err = errors.Join(unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1),
+		unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	is, err := unix.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strconv.Itoa(is.(*unix.SockaddrInet4).Port)
 }
 
 // refused waits until nobody listens on a port.
