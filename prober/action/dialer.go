@@ -127,7 +127,7 @@ func (c *conns) dial(ctx context.Context, network, address string) (net.Conn, er
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(c.ctx, cancel)()
-	raw, err := c.dialer.DialContext(ctx, network, address)
+	raw, err := dialHost(ctx, c.dialer, network, address)
 	if err != nil {
 		c.release(nil)
 		return nil, err

@@ -119,7 +119,7 @@ func (a *grpcAttempt) dial(until time.Time) (net.Conn, error) {
 	}
 	ctx, cancel := context.WithDeadline(a.ctx, until)
 	defer cancel()
-	conn, err := a.dialer.DialContext(ctx, "tcp", a.address)
+	conn, err := dialHost(ctx, a.dialer, "tcp", a.address)
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(lingerSeconds)
 	}

@@ -152,7 +152,7 @@ func dialName(ctx context.Context, address string, deadline time.Time) (net.Conn
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer time.AfterFunc(time.Until(deadline), cancel).Stop()
-	return newDialer(0).DialContext(ctx, "tcp", address)
+	return dialHost(ctx, newDialer(0), "tcp", address)
 }
 
 // hear reads the header of a response.

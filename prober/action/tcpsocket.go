@@ -39,7 +39,7 @@ func newTCPSocket(t *config.Target, p *config.Probe) Func {
 		}
 	}
 	return func(ctx context.Context) (Outcome, error) {
-		conn, err := newDialer(p.Timeout).DialContext(ctx, "tcp", hostPort(host, port))
+		conn, err := dialHost(ctx, newDialer(p.Timeout), "tcp", hostPort(host, port))
 		if err != nil {
 			return failed(ctx, err, err.Error())
 		}

@@ -1,0 +1,147 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// silentResolver returns the address of a DNS server that takes every question and
+// answers none, and a shell's words that make it the resolver of what they run.
+func silentResolver(t *testing.T) (shell string) {
+	t.Helper()
+	var server net.PacketConn
+	var address string
+	var err error
+	for range 10 { // another test, or another run of this one, may have it
+		address = fmt.Sprintf("127.%d.%d.1", 1+rand.IntN(254), rand.IntN(255))
+		if server, err = net.ListenPacket("udp", net.JoinHostPort(address, "53")); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		t.Skip("nobody may serve DNS here: ", err)
+	}
+	t.Cleanup(func() { server.Close() })
+	if os.Geteuid() != 0 {
+		t.Skip("only root may give a process a resolv.conf of its own")
+	}
+	file := filepath.Join(t.TempDir(), "resolv.conf")
+	rewrite(t, file, "nameserver "+address+"\n")
+	return `exec unshare -m sh -c 'mount --bind "` + file + `" /etc/resolv.conf && exec "$0" "$@"' "$0" "$@"`
+}
+
+// sum adds up the series of a metric whose labels hold all of these words.
+func (a *agent) sum(name string, words ...string) (total int) {
+	a.t.Helper()
+	_, body := get(a.t, a.web+"/metrics")
+	for line := range strings.Lines(body) {
+		rest, found := strings.CutPrefix(line, name+"{")
+		labels, value, _ := strings.Cut(rest, "} ")
+		for _, w := range words {
+			found = found && strings.Contains(labels, w)
+		}
+		if !found {
+			continue
+		}
+		n, err := strconv.Atoi(strings.TrimSpace(value))
+		if err != nil {
+			a.t.Fatalf("%s: %v", line, err)
+		}
+		total += n
+	}
+	return total
+}
+
+// files returns how many files the agent's process has open.
+func (a *agent) files() int {
+	a.t.Helper()
+	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", a.cmd.Process.Pid))
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return len(open)
+}
+
+// kubelet asks a URL so many times, over a new connection each, with a second for the
+// answer, and returns how often the answer was 200, and the most files that the agent
+// had open meanwhile.
+func (a *agent) kubelet(url string, times int) (well, files int) {
+	a.t.Helper()
+	kubelet := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	pause := time.NewTicker(100 * time.Millisecond)
+	defer pause.Stop()
+	for range times {
+		<-pause.C
+		files = max(files, a.files())
+		resp, err := kubelet.Get(url)
+		if err != nil {
+			a.t.Log(err)
+			continue
+		}
+		resp.Body.Close()
+		if resp.StatusCode == http.StatusOK {
+			well++
+		}
+	}
+	return well, files
+}
+
+// While DNS is silent, 150 targets that go by name take nothing from anybody at 1,024
+// open files: a kubelet with a timeout of a second gets 30 of 30 answers, no attempt at
+// targets that go by address is dropped, and look-ups end with their attempts.
+func TestDNSOutage(t *testing.T) {
+	const named, local, asked = 150, 10, 30
+	shell := silentResolver(t)
+	app := newApp(t)
+	var b strings.Builder
+	b.WriteString("targets:\n")
+	for i := range named {
+		fmt.Fprintf(&b, "  - {name: n%d, host: n%d.example.test, livenessProbe: {httpGet: {port: 80}, periodSeconds: 1, failureThreshold: 1}}\n", i, i)
+	}
+	for i := range local {
+		fmt.Fprintf(&b, "  - {name: g%d, livenessProbe: {httpGet: {port: %s}, periodSeconds: 1, failureThreshold: 1}}\n", i, app.port)
+	}
+	a := startProcess(t, "ulimit -n 1024; "+shell, flags(write(t, b.String()))...)
+	a.eventually("every name has been asked for in vain, three times on average", func() error {
+		if n := a.sum("prober_probe_failures_total", `target="n`, `reason="timeout"`); n < 3*named {
+			return fmt.Errorf("%d failures", n)
+		}
+		return nil
+	})
+	well, files := a.kubelet(a.health+"/live/g0", asked)
+	unknown := a.sum("prober_probe_total", `target="g`, `result="unknown"`)
+	t.Logf("%d of %d answers, %d files open at most, %d attempts at local targets dropped", well, asked, files, unknown)
+	if well != asked {
+		t.Errorf("%d of %d answers, want all", well, asked)
+	}
+	if unknown != 0 {
+		t.Errorf("%d attempts at healthy targets came to nothing, want none", unknown)
+	}
+	// Two sockets for each name that is being asked for, and what the agent has anyway.
+	if most := 2*named + 100; files > most {
+		t.Errorf("%d files open, want %d at most", files, most)
+	}
+}

@@ -1,0 +1,306 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package action
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
+
+	"github.com/prober-exporter/prober_exporter/config"
+)
+
+// nameserver is a DNS server on loopback that this process asks for all names.
+type nameserver struct {
+	t    *testing.T
+	conn net.PacketConn
+
+	mu      sync.Mutex
+	address map[string]string // what names mean; of others nothing is said
+	asked   []nameQuestion
+	sockets []net.Conn // through which look-ups came
+}
+
+// nameQuestion is one that no answer has been sent to yet, if its name has none.
+type nameQuestion struct {
+	name string
+	from net.Addr
+	dnsmessage.Message
+}
+
+func newNameserver(t *testing.T, address map[string]string) *nameserver {
+	t.Helper()
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &nameserver{t: t, conn: conn, address: address}
+	var serving sync.WaitGroup
+	serving.Go(s.serve)
+	reach := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		socket, err := new(net.Dialer).DialContext(ctx, "udp", conn.LocalAddr().String())
+		if err == nil {
+			s.mu.Lock()
+			s.sockets = append(s.sockets, socket)
+			s.mu.Unlock()
+		}
+		return socket, err
+	}
+	set := func(to dialFunc) {
+		resolving.mu.Lock()
+		defer resolving.mu.Unlock()
+		resolving.reach = to
+	}
+	set(reach)
+	t.Cleanup(func() {
+		set(nil)
+		conn.Close()
+		serving.Wait()
+	})
+	return s
+}
+
+func (s *nameserver) serve() {
+	buf := make([]byte, 4096)
+	for {
+		n, from, err := s.conn.ReadFrom(buf)
+		if err != nil {
+			return
+		}
+		q := nameQuestion{from: from}
+		if q.Unpack(buf[:n]) != nil || len(q.Questions) != 1 {
+			continue
+		}
+		q.name = strings.TrimSuffix(q.Questions[0].Name.String(), ".")
+		s.mu.Lock()
+		s.asked = append(s.asked, q)
+		s.answer(q)
+		s.mu.Unlock()
+	}
+}
+
+// answer answers a question if it can, with mu held.
+func (s *nameserver) answer(q nameQuestion) {
+	ip := net.ParseIP(s.address[q.name]).To4()
+	if ip == nil {
+		return
+	}
+	q.Response, q.RecursionAvailable, q.Additionals = true, true, nil
+	if q.Questions[0].Type == dnsmessage.TypeA {
+		q.Answers = []dnsmessage.Resource{{
+			Header: dnsmessage.ResourceHeader{Name: q.Questions[0].Name, Class: dnsmessage.ClassINET, TTL: 3600},
+			Body:   &dnsmessage.AResource{A: [4]byte(ip)},
+		}}
+	}
+	if packet, err := q.Pack(); err == nil {
+		_, _ = s.conn.WriteTo(packet, q.from)
+	}
+}
+
+// means says from now on, also to those who have asked already, what a name means.
+func (s *nameserver) means(name, address string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.address[name] = address
+	for _, q := range s.asked {
+		if q.name == name {
+			s.answer(q)
+		}
+	}
+}
+
+// questions returns how often a name has been asked for.
+func (s *nameserver) questions(name string) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, q := range s.asked {
+		if q.name == name {
+			n++
+		}
+	}
+	return n
+}
+
+// open returns how many sockets of look-ups there are.
+func (s *nameserver) open() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, socket := range s.sockets {
+		if err := socket.SetDeadline(time.Time{}); !errors.Is(err, net.ErrClosed) {
+			n++
+		}
+	}
+	return n
+}
+
+// probesOf are an attempt of each kind at a host.
+func probesOf(host string, port int, timeout time.Duration) map[string]Func {
+	named := &config.Target{Host: host}
+	get := func(scheme, protocol string) Func {
+		return New(named, &config.Probe{HTTPGet: &config.HTTPGet{Scheme: scheme, Protocol: protocol, Port: config.PortRef{Number: port}}, Timeout: timeout})
+	}
+	return map[string]Func{
+		"http":      get("HTTP", ""),
+		"https":     get("HTTPS", ""),
+		"h2c":       get("HTTP", "HTTP2"),
+		"tcpSocket": New(named, &config.Probe{TCPSocket: &config.TCPSocket{Port: config.PortRef{Number: port}}, Timeout: timeout}),
+		"grpc":      New(named, &config.Probe{GRPC: &config.GRPC{Port: port}, Timeout: timeout}),
+	}
+}
+
+// When an attempt at a name that DNS does not tell has ended, so has its look-up: none of
+// its sockets is left.
+func TestLookupEndsWithItsAttempt(t *testing.T) {
+	s := newNameserver(t, nil)
+	for name, f := range probesOf("silent.test.", 80, 100*time.Millisecond) {
+		before := s.questions("silent.test")
+		if got := attempt(t, f); got.Success || got.Reason != Timeout {
+			t.Errorf("%s: got %+v, want a timeout", name, got)
+		}
+		if open, asked := s.open(), s.questions("silent.test")-before; open != 0 || asked == 0 {
+			t.Errorf("%s: %d sockets of %d questions are left, want none", name, open, asked)
+		}
+	}
+	if len(resolving.young) != 0 {
+		t.Errorf("%d look-ups are remembered", len(resolving.young))
+	}
+}
+
+// Fifty attempts that ask for the same name at the same time share one look-up. It goes on
+// when the one that began it leaves, and the first answer is for all.
+func TestLookupsAreShared(t *testing.T) {
+	s := newNameserver(t, map[string]string{})
+	shared := resolving.join("shared.test.")
+	defer shared.leave()
+	shared.began = time.Now().Add(time.Hour) // the machine may be slow to begin all of them
+	wanted := func(n int) func() bool {
+		return func() bool {
+			resolving.mu.Lock()
+			defer resolving.mu.Unlock()
+			return shared.wanted == 1+n
+		}
+	}
+	_, port := split(raw(t, mute))
+	probe := probesOf("shared.test.", port, time.Minute)["tcpSocket"]
+	ctx, cancel := context.WithCancel(t.Context())
+	left := make(chan error, 1)
+	go func() {
+		_, err := probe(ctx)
+		left <- err
+	}()
+	eventually(t, "the first attempt asks for both kinds of address", func() bool { return s.questions("shared.test") == 2 })
+
+	const attempts = 50
+	outcomes := make(chan Outcome, attempts)
+	for range attempts {
+		go func() {
+			got, err := probe(t.Context())
+			if err != nil {
+				got.Output = err.Error()
+			}
+			outcomes <- got
+		}()
+	}
+	eventually(t, "all wait for the look-up", wanted(1+attempts))
+	cancel()
+	if err := <-left; !errors.Is(err, context.Canceled) {
+		t.Errorf("the first attempt ended with %v", err)
+	}
+	s.means("shared.test", "127.0.0.1")
+	for range attempts {
+		if got := <-outcomes; !got.Success {
+			t.Errorf("got %+v", got)
+		}
+	}
+	if asked := s.questions("shared.test"); asked != 2 {
+		t.Errorf("%d questions for %d attempts, want 2", asked, 1+attempts)
+	}
+}
+
+// A name that comes to mean something else does so for the very next attempt, whatever DNS
+// said of how long an answer holds.
+func TestLookupsAreNotRemembered(t *testing.T) {
+	s := newNameserver(t, map[string]string{"moves.test": "127.0.0.1"})
+	host, port := split(raw(t, mute))
+	probes := probesOf("moves.test.", port, 10*time.Second)
+	for range 3 {
+		for address, want := range map[string]bool{host: true, "127.0.0.77": false} {
+			s.means("moves.test", address)
+			if got := attempt(t, probes["tcpSocket"]); got.Success != want {
+				t.Errorf("at %s: got %+v, want %v", address, got, want)
+			}
+		}
+	}
+}
+
+// Only a look-up that has just begun takes in another attempt: a packet that is lost is
+// one attempt of a target, and never two.
+func TestLookupsAreJoinedYoung(t *testing.T) {
+	var n names
+	first := n.join("app.test")
+	if same := n.join("app.test"); same != first {
+		t.Error("a look-up that has just begun is not shared")
+	}
+	if n.join("other.test") == first {
+		t.Error("two names share a look-up")
+	}
+	first.began = time.Now().Add(-joinable)
+	second := n.join("app.test")
+	if second == first {
+		t.Errorf("a look-up takes in attempts after %v", joinable)
+	}
+	first.leave()
+	if first.ctx.Err() != nil {
+		t.Error("a look-up ended although an attempt wants it")
+	}
+	first.leave()
+	if first.ctx.Err() == nil || second.ctx.Err() != nil {
+		t.Error("the first look-up goes on, or the second ended with it")
+	}
+	if n.young["app.test"] != second {
+		t.Error("the end of the first look-up has removed the second")
+	}
+	second.leave()
+	if _, err := second.dial(t.Context(), "udp", "127.0.0.1:53"); err == nil {
+		t.Error("a look-up that is over opens a socket")
+	}
+}
+
+// What is an address is not asked for, with a zone or without.
+func TestLookupsOfNamesOnly(t *testing.T) {
+	s := newNameserver(t, nil)
+	for _, host := range []string{"127.0.0.1", "::1", "::ffff:127.0.0.1", "fe80::1%lo", ""} {
+		if isName(host) {
+			t.Errorf("%q is a name", host)
+		}
+		for what, f := range probesOf(host, 1, 100*time.Millisecond) {
+			if got, err := f(t.Context()); err == nil && got.Success {
+				t.Errorf("%s of %q: %+v", what, host, got)
+			}
+		}
+	}
+	// As in the system's file, which comes before DNS.
+	if got := attempt(t, probesOf("localhost", 1, time.Second)["tcpSocket"]); got.Reason != ConnectionRefused {
+		t.Errorf("localhost: %+v, want a refused connection", got)
+	}
+	if n := len(s.asked); n != 0 {
+		t.Errorf("%d questions, want none", n)
+	}
+}
