@@ -20,6 +20,7 @@ import (
 	"math"
 	"os"
 	"runtime/debug"
+	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 
@@ -109,28 +110,20 @@ func softLimit(hard uint64) int64 {
 // that hang, is felt, however few probes there are.
 const fewFiles = 256
 
-// filesFor returns which limit of open files lets all probes of a configuration be in
-// flight at a time, as they are when all targets hang, or maxInFlight of them if that is
-// not 0.
+// filesFor returns which limit of open files a configuration needs.
 func filesFor(cfg *config.Config, maxInFlight int) int {
-	probes := 0
-	for range probesOf(cfg) {
-		probes++
-	}
-	if maxInFlight > 0 {
-		probes = min(probes, maxInFlight)
-	}
-	return max(fewFiles, prober.OpenFilesFor(probes))
+	return max(fewFiles, prober.OpenFilesFor(cfg, maxInFlight))
 }
 
-// warnOfFiles warns if the limit of open files is too low for a configuration. The
-// runtime has raised it as far as it goes.
+// warnOfFiles warns if the limit of open files is too low for a configuration, and says
+// what comes of it. The runtime has raised it as far as it goes.
 func (l *loader) warnOfFiles(cfg *config.Config) {
 	limit, needed := prober.OpenFiles(), filesFor(cfg, l.maxInFlight)
 	if limit >= needed || needed <= l.filesWarned {
 		return
 	}
 	l.filesWarned = needed
-	l.log.Warn("the limit of open files is low: where many targets hang, attempts wait for each other, and clients for their turn",
-		"limit", limit, "needed", needed)
+	every := prober.HangingEvery(cfg, limit, l.maxInFlight)
+	l.log.Warn("the limit of open files is low: if all targets hang, attempts at them wait for each other, and clients for connections; targets that answer keep their turns",
+		"limit", limit, "needed", needed, "hanging_attempted_every", every.Round(100*time.Millisecond).String())
 }

@@ -46,19 +46,34 @@ func TestSoftLimit(t *testing.T) {
 	}
 }
 
-// 300 probes need 48 + 4 × 300 files, 20 of them at a time 256 as ever.
+// 300 probes of addresses need 48 + 4 × 300 files, of names or by commands twice that, and
+// 20 of them at a time 256 as ever. Nobody needs more than for 8,000 at a time.
 func TestFilesFor(t *testing.T) {
-	cfg := new(config.Config)
-	for range 150 {
-		cfg.Targets = append(cfg.Targets, config.Target{ReadinessProbe: new(config.Probe), LivenessProbe: new(config.Probe)})
+	tcp := &config.Probe{TCPSocket: &config.TCPSocket{}}
+	configuration := func(host string, probe *config.Probe, targets int) *config.Config {
+		cfg := new(config.Config)
+		for range targets {
+			cfg.Targets = append(cfg.Targets, config.Target{Host: host, ReadinessProbe: probe, LivenessProbe: probe})
+		}
+		return cfg
 	}
+	addresses := configuration("127.0.0.1", tcp, 150)
 	for maxInFlight, want := range map[int]int{0: 1248, 100: 448, 20: 256, 1000: 1248} {
-		if got := filesFor(cfg, maxInFlight); got != want {
+		if got := filesFor(addresses, maxInFlight); got != want {
 			t.Errorf("%d at a time: %d, want %d", maxInFlight, got, want)
 		}
 	}
-	if got, want := prober.OpenFilesFor(1<<20), 48+4*prober.HighestInFlight; got != want {
-		t.Errorf("for very many: %d, want %d", got, want)
+	for what, c := range map[string]struct {
+		cfg  *config.Config
+		want int
+	}{
+		"names":     {configuration("app", tcp, 150), 48 + 8*300},
+		"commands":  {configuration("127.0.0.1", &config.Probe{Exec: &config.Exec{}}, 150), 48 + 8*300},
+		"very many": {configuration("::1", tcp, 1<<14), 48 + 4*prober.HighestInFlight},
+	} {
+		if got := filesFor(c.cfg, 0); got != c.want {
+			t.Errorf("%s: %d, want %d", what, got, c.want)
+		}
 	}
 }
 
@@ -204,12 +219,12 @@ func TestFewFilesForProbes(t *testing.T) {
 		}
 		return strings.Join(found, "; ")
 	}
-	const first = "300 needed=304"
+	const first, more = "300 needed=304 hanging_attempted_every=1s", "300 needed=308 hanging_attempted_every=1s"
 	for _, c := range []struct {
 		targets int
 		want    string
 	}{
-		{62, ""}, {64, first}, {10, first}, {64, first}, {65, first + "; 300 needed=308"},
+		{62, ""}, {64, first}, {10, first}, {64, first}, {65, first + "; " + more},
 	} {
 		if got := warnings(c.targets); got != c.want {
 			t.Errorf("%d targets: warned of %q, want %q", c.targets, got, c.want)

@@ -17,13 +17,17 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -143,5 +147,105 @@ func TestDNSOutage(t *testing.T) {
 	// Two sockets for each name that is being asked for, and what the agent has anyway.
 	if most := 2*named + 100; files > most {
 		t.Errorf("%d files open, want %d at most", files, most)
+	}
+}
+
+// witness is an application that writes down when each of its paths was asked.
+type witness struct {
+	port   string
+	locked atomic.Bool // /sick is not answered any more
+
+	mu    sync.Mutex
+	asked map[string][]time.Time
+}
+
+func newWitness(t *testing.T) *witness {
+	t.Helper()
+	w := &witness{asked: map[string][]time.Time{}}
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		w.mu.Lock()
+		w.asked[r.URL.Path] = append(w.asked[r.URL.Path], time.Now())
+		w.mu.Unlock()
+		if r.URL.Path == "/sick" && w.locked.Load() {
+			<-r.Context().Done()
+		}
+	}))
+	t.Cleanup(server.Close)
+	_, w.port, _ = net.SplitHostPort(server.Listener.Addr().String())
+	return w
+}
+
+// paths returns how many paths have been asked so far.
+func (w *witness) paths() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.asked)
+}
+
+// since returns how often all paths were asked from begin to end, and the longest time
+// in which one was not.
+func (w *witness) since(begin, end time.Time) (asked int, gap time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, times := range w.asked {
+		last := begin
+		for _, at := range append(times, end) {
+			if at.Before(begin) || at.After(end) {
+				continue
+			}
+			if at != end {
+				asked++
+			}
+			gap, last = max(gap, at.Sub(last)), at
+		}
+	}
+	return asked, gap
+}
+
+// At 1,024 open files, 600 targets that hang take no turn from 20 that answer: those are
+// asked every second, as without them, and one that begins to hang is called dead within
+// its timeout and a period.
+func TestHangingTargets(t *testing.T) {
+	const hanging, healthy, seconds = 600, 20, 8
+	port := hostile(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
+	app := newWitness(t)
+	var b strings.Builder
+	b.WriteString("targets:\n")
+	for i := range hanging {
+		fmt.Fprintf(&b, "  - {name: h%d, instance: {source: static}, livenessProbe: {httpGet: {port: %s}, periodSeconds: 1, timeoutSeconds: 2}}\n", i, port)
+	}
+	for i := range healthy {
+		fmt.Fprintf(&b, "  - {name: g%d, instance: {source: static}, livenessProbe: {httpGet: {path: /g%d, port: %s}, periodSeconds: 1, failureThreshold: 1}}\n", i, i, app.port)
+	}
+	fmt.Fprintf(&b, "  - {name: sick, instance: {source: static}, livenessProbe: {httpGet: {path: /sick, port: %s}, periodSeconds: 1, failureThreshold: 1}}\n", app.port)
+	a := startProcess(t, "ulimit -n 1024", flags(write(t, b.String()))...)
+	a.eventually("each target that answers has been asked, and hanging ones have timed out", func() error {
+		if n, late := app.paths(), a.sum("prober_probe_failures_total", `target="h`, `reason="timeout"`); n <= healthy || late < hanging/2 {
+			return fmt.Errorf("%d paths asked, %d timeouts", n, late)
+		}
+		return nil
+	})
+
+	begin := time.Now()
+	wait(t, seconds*time.Second)
+	asked, gap := app.since(begin, time.Now())
+	app.locked.Store(true)
+	locked := time.Now()
+	a.says(a.health+"/live/sick", 503, "sick failed")
+	seen := time.Since(locked)
+	due := (healthy + 1) * seconds
+	t.Logf("%d of %d attempts at healthy targets, at most %v between two; the one that hung was seen after %v", asked, due, gap, seen)
+	if asked < due*9/10 {
+		t.Errorf("%d of %d attempts at healthy targets, want nine tenths at least", asked, due)
+	}
+	if most := 2500 * time.Millisecond; gap > most {
+		t.Errorf("%v without an attempt at a healthy target, want %v at most", gap, most)
+	}
+	if most := 4 * time.Second; seen > most {
+		t.Errorf("a target that hangs was seen after %v, want %v at most", seen, most)
+	}
+	a.is(a.health+"/live/g0", 200, "ok")
+	if late := a.sum("prober_probe_total", `target="h`, `result="unknown"`); late != 0 {
+		t.Errorf("%d attempts at hanging targets were dropped, want none", late)
 	}
 }

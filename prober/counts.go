@@ -114,7 +114,7 @@ func (w *worker) status(d Detail, inst gate.Instance, now time.Time) ProbeStatus
 	s.Gated = verdict == gate.Wait && !p.Held
 	if !w.stopped && !w.quit && w.due != 0 {
 		next := t.m.timeOf(w.due)
-		if w.turning {
+		if w.stage != resting {
 			next = w.next(now)
 		}
 		s.NextTurn = now.Add(next.Sub(now)) // by the clock as it goes now

@@ -18,6 +18,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -64,7 +65,8 @@ func newWorld(t *testing.T) *world {
 			return a
 		},
 	}))
-	w.m = New(Options{Logger: logger, MaxInFlight: HighestInFlight})
+	w.m = New(Options{Logger: logger})
+	w.m.slots = newSlots(load{attempts: HighestInFlight, files: math.MaxInt32})
 	w.m.newAction = w.newAction
 	return w
 }

@@ -141,6 +141,7 @@ func (t *target) meet(inst gate.Instance) (entries []entry) {
 		for _, w := range t.workers {
 			w.history.failures.forget()
 			w.warned = false
+			w.renew()
 		}
 		if first {
 			return nil // no news
@@ -339,5 +340,5 @@ func (t *target) retire(now time.Time) {
 func (t *target) turning() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return slices.ContainsFunc(t.workers, func(w *worker) bool { return w.turning })
+	return slices.ContainsFunc(t.workers, func(w *worker) bool { return w.stage != resting })
 }

@@ -32,34 +32,12 @@ import (
 // ErrStopping is what Apply returns once the manager has been told to stop.
 var ErrStopping = errors.New("the agent is stopping")
 
-// unknownOpenFiles stands for a limit of open files that cannot be read.
-const unknownOpenFiles = 4096
-
-// HighestInFlight is the highest Options.MaxInFlight: a command that not even a kill
-// ends occupies a thread until it does, and the Go runtime ends a process at 10,000.
-const HighestInFlight = 8000
-
-// An attempt opens a few files (a socket, the pipes of a child), and some are kept back
-// for listeners, scrapes and files.
-const keptFiles, attemptFiles = 48, 4
-
-// defaultMaxInFlight returns how many attempts the limit of open files allows for.
-func defaultMaxInFlight() int {
-	return min(max(1, (OpenFiles()-keptFiles)/attemptFiles), HighestInFlight)
-}
-
-// OpenFilesFor returns how many open files so many probes in flight at a time need, or
-// as many of them as there can be.
-func OpenFilesFor(probes int) int {
-	return keptFiles + attemptFiles*min(probes, HighestInFlight)
-}
-
 // Options are what a Manager needs to know. The zero value works.
 type Options struct {
 	// Logger is told of changes, not of attempts; nil discards.
 	Logger *slog.Logger
-	// MaxInFlight bounds how many attempts run at a time; 0 takes a bound from the
-	// limit of open files. HighestInFlight at most.
+	// MaxInFlight bounds how many attempts run at a time, beside the limit of open files;
+	// 0 is HighestInFlight, which is the most.
 	MaxInFlight int
 }
 
@@ -69,8 +47,8 @@ type Manager struct {
 	log       *slog.Logger
 	newAction func(*config.Target, *config.Probe) action.Func
 	sources   sources
-	slots     chan struct{} // one for each attempt that may be in flight
-	epoch     time.Time     // where the shared slots of time begin
+	slots     *slots
+	epoch     time.Time // where the shared slots of time begin
 
 	ctx    context.Context // done when attempts shall end
 	cancel context.CancelFunc
@@ -103,13 +81,10 @@ func New(opts Options) *Manager {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	if opts.MaxInFlight <= 0 {
-		opts.MaxInFlight = defaultMaxInFlight()
-	}
 	m := &Manager{
 		log:       opts.Logger,
 		newAction: action.New,
-		slots:     make(chan struct{}, min(opts.MaxInFlight, HighestInFlight)),
+		slots:     newSlots(most(OpenFiles(), opts.MaxInFlight)),
 		epoch:     time.Now(),
 		removed:   map[string]bool{},
 	}

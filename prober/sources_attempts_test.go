@@ -139,7 +139,7 @@ func TestSecondLook(t *testing.T) {
 func TestSlowLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.m.slots = make(chan struct{}, 2)
+		w.m.slots = newSlots(load{attempts: 2, files: HighestInFlight})
 		defer w.m.Close()
 		v := &view{seen: map[string]gate.Instance{"app": runs("a")}, slow: 30 * time.Second}
 		w.m.sources.make = func(c *config.Instance, _ *slog.Logger) instance.Watcher {

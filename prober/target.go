@@ -42,6 +42,7 @@ type target struct {
 	life  life
 	flags flags // as the tally has them
 	held  bool  // as the source was told
+	slots int8  // that its probes have; guarded by slots.mu
 	// retired is not nil once a reload has replaced or removed it: nothing changes any
 	// more. It is what its source called the instance then.
 	retired *string
@@ -90,6 +91,9 @@ func newTarget(m *Manager, c *config.Target, source instance.Source, before *tar
 			probe:   p,
 			attempt: newAttempt(m, c, p, source),
 			stopped: m.terminating && k != gate.Readiness,
+
+			standing: fresh,
+			files:    uint8(action.Files(c, p)),
 		})
 	}
 	now := time.Now()
@@ -151,6 +155,9 @@ func (t *target) inherit(before *target, params [gate.NumKinds]gate.Params, chan
 			continue
 		}
 		w.history, w.lastRun = was.history.clone(), was.lastRun
+		if !changed[w.kind] {
+			w.standing = was.standing
+		}
 		if sameSeries {
 			w.counts = was.cloneCounts()
 		}

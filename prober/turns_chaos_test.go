@@ -101,7 +101,7 @@ func testTurnsAmongAnything(t *testing.T) {
 		periods: []time.Duration{10 * ms, 100 * ms, 300 * ms, time.Second},
 	}
 	c.m.log = slog.New(slog.DiscardHandler)
-	c.m.slots = make(chan struct{}, 1+rand.IntN(3))
+	c.m.slots = newSlots(load{attempts: 1 + rand.IntN(3), files: HighestInFlight})
 	c.m.sources.make = func(*config.Instance, *slog.Logger) instance.Watcher { return c.v }
 	kinds := []string{"app/startup", "app/readiness", "app/liveness"}
 	for _, k := range kinds {
@@ -138,9 +138,10 @@ func testTurnsAmongAnything(t *testing.T) {
 		c.onGrid(k, 8*time.Second)
 	}
 	before := c.m.Status(Brief)
-	if before.InFlight != 0 || len(c.m.Overdue()) != 0 || len(c.m.slots) != 0 {
-		t.Errorf("%d in flight, %q overdue, %d slots taken; want none", before.InFlight, c.m.Overdue(), len(c.m.slots))
+	if before.InFlight != 0 || len(c.m.Overdue()) != 0 {
+		t.Errorf("%d in flight, %q overdue; want none", before.InFlight, c.m.Overdue())
 	}
+	(&queue{t: t, slots: c.m.slots}).empty()
 
 	for _, k := range kinds {
 		c.on(k, c.answer)

@@ -169,7 +169,7 @@ func TestMaxInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		defer w.m.Close()
-		w.m.slots = make(chan struct{}, 1)
+		w.m.slots = newSlots(load{attempts: 1, files: HighestInFlight})
 		w.takes("a/readiness", 300*ms, good)
 		w.takes("b/readiness", 300*ms, good)
 		w.apply(app("a", nil, every(10*time.Second), nil), app("b", nil, every(10*time.Second), nil))
@@ -192,7 +192,7 @@ func TestOverdue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		defer w.m.Close()
-		w.m.slots = make(chan struct{}, 1)
+		w.m.slots = newSlots(load{attempts: 1, files: HighestInFlight})
 		free := make(chan struct{})
 		w.on("a/readiness", func(context.Context) (action.Outcome, error) { <-free; return good, nil })
 		w.apply(app("a", nil, every(time.Second), nil))

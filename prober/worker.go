@@ -57,7 +57,7 @@ type worker struct {
 	// All below but kind is guarded by target.mu.
 
 	timer  *time.Timer
-	cancel context.CancelFunc
+	cancel context.CancelFunc // ends the attempt, or the wait for a slot
 
 	due     moment // the point of the grid that the next, or the running, turn stands for
 	readyAt moment // when it could begin at the earliest: due, or the end of the turn before
@@ -70,10 +70,22 @@ type worker struct {
 	kind    gate.Kind // not guarded: it never changes
 	stopped bool      // no more turns: told to stop
 	quit    bool      // no more turns until a new instance: the gate said Quit
-	turning bool      // the turn's goroutine has begun
 	poked   bool      // the next turn to begin has been asked for
 	warned  bool      // the last attempt's outcome was a warning
+
+	stage    stage
+	standing standing
+	files    uint8 // that an attempt has open at most; it never changes
 }
+
+// stage says how far a turn is.
+type stage uint8
+
+const (
+	resting stage = iota
+	waiting       // for a slot
+	acting
+)
 
 // moment is a time as a worker keeps it, in a third of the room: nanoseconds since the
 // manager began, from 1; 0 is none.
@@ -115,7 +127,7 @@ func (w *worker) poke() {
 		return
 	}
 	w.poked = true
-	if !w.turning && w.timer.Stop() {
+	if w.stage == resting && w.timer.Stop() {
 		w.readyAt = w.target.m.moment(time.Now())
 		w.timer.Reset(0)
 	}
@@ -129,7 +141,7 @@ func (w *worker) revive() {
 	}
 	w.quit, w.poked = false, true
 	w.target.state = w.target.state.Restore(w.kind)
-	if !w.turning {
+	if w.stage == resting {
 		now := time.Now()
 		w.schedule(now, now)
 	}
@@ -162,68 +174,31 @@ func (w *worker) takeTurn() (again bool) {
 	t, m := w.target, w.target.m
 	ctx, cancel := context.WithCancel(m.ctx)
 	defer cancel()
-
-	t.mu.Lock()
-	if w.stopped {
-		t.mu.Unlock()
+	begun, ok := w.begin(ctx, cancel)
+	if !ok {
 		return false
 	}
-	w.turning, w.cancel = true, cancel
-	t.mu.Unlock()
-
-	select {
-	case m.slots <- struct{}{}:
-	case <-ctx.Done():
-		return false
-	}
-
-	t.mu.Lock()
-	if w.stopped {
-		t.mu.Unlock()
-		<-m.slots
-		return false
-	}
-	now := time.Now()
-	m.observeLateness(now.Sub(m.timeOf(w.readyAt)))
-	if w.poked {
-		w.poked, w.due = false, m.moment(m.slotAfter(now, w.probe.Period))
-	}
-	inst := t.instance()
-	entries := t.meet(inst)
-	state, verdict := t.state.Next(w.kind, inst, t.state.Started(inst), now)
-	t.state = state
-	switch verdict {
-	case gate.Wait:
-	case gate.Quit:
-		// What it said last can still be read; it does not count any more (rule 5.6).
-		last := t.state.Probe(w.kind)
-		t.state = t.state.Remove(w.kind).Adopt(w.kind, gate.Instance{ID: last.InstanceID}, last.Result)
-		w.quit = true
-	case gate.Attempt:
-		w.began = m.moment(now)
-	}
-	t.publish(inst, now)
-	w.poked = false // this is the turn that it would ask for
-	changes, first := t.life.changes, w.successful.count() == 0
-	t.mu.Unlock()
-	logAll(entries)
-	entries = nil
 
 	var made tried
-	if verdict == gate.Attempt {
+	attempted := begun.verdict == gate.Attempt
+	if attempted {
 		made = w.try(ctx)
+		m.slots.release(begun.slot)
 	}
-	<-m.slots
 	ended := time.Now()
-	if verdict == gate.Attempt && (first || !made.Success) {
+	if attempted && (begun.first || !made.Success) {
 		w.look(ctx, made)
 	}
 
+	var entries []entry
 	t.mu.Lock()
-	if verdict == gate.Attempt && ctx.Err() == nil {
-		entries = w.fold(made, changes, now, ended)
+	if attempted && ctx.Err() == nil {
+		entries = w.fold(made, begun.changes, begun.at, ended)
+		if begun.changes == t.life.changes {
+			w.standing = w.standing.after(&made, ended.Sub(begun.at))
+		}
 	}
-	w.turning, w.cancel, w.began = false, nil, 0
+	w.stage, w.cancel, w.began = resting, nil, 0
 	if now := time.Now(); !w.stopped && !w.quit {
 		due := w.next(now)
 		if again = !due.After(now); again {

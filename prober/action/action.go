@@ -16,6 +16,7 @@
 package action
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/prober-exporter/prober_exporter/config"
@@ -81,4 +82,27 @@ func New(t *config.Target, p *config.Probe) Func {
 	default:
 		return newGRPC(t, p)
 	}
+}
+
+// Files returns how many files an attempt of one of t's probes has open at most, but for
+// the moment in which a command is started.
+func Files(t *config.Target, p *config.Probe) int {
+	const (
+		address = 1 // its connection
+		name    = 2 // the sockets of its look-up, then its connections to two addresses
+		command = 2 // its output and its pidfd, or two connections to Docker
+	)
+	host := t.Host
+	switch {
+	case p.Exec != nil:
+		return command
+	case p.HTTPGet != nil:
+		host = cmp.Or(p.HTTPGet.Host, host)
+	case p.TCPSocket != nil:
+		host = cmp.Or(p.TCPSocket.Host, host)
+	}
+	if isName(host) {
+		return name
+	}
+	return address
 }

@@ -1,0 +1,498 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package prober
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/prober/action"
+)
+
+var silent = action.Outcome{Reason: action.Timeout}
+
+// hangs returns so many targets that hang for 10 s each time, as if without a pause.
+func (w *world) hangs(n int) (targets []config.Target) {
+	for i := range n {
+		name := fmt.Sprintf("hangs%d", i)
+		p := every(time.Second)
+		p.Timeout = 10 * time.Second
+		w.takes(name+"/liveness", p.Timeout, silent)
+		targets = append(targets, app(name, nil, nil, p))
+	}
+	return targets
+}
+
+// With eight slots and twenty targets that hang for 10 s, others are attempted on their
+// seconds, from their first answer on; what begins to hang is seen at once; and who hangs
+// has its turns all the same, one as often as the other.
+func TestHangingTakeHalf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		w.m.slots = newSlots(load{attempts: 8, files: 100})
+		targets := w.hangs(20)
+		for _, name := range []string{"a", "b", "c"} {
+			targets = append(targets, app(name, nil, nil, every(time.Second)))
+		}
+		w.apply(targets...)
+		w.sleepUntil(time.Minute)
+		known := max(w.at("a/liveness")[0], w.at("b/liveness")[0], w.at("c/liveness")[0])
+		for _, name := range []string{"a", "b", "c"} {
+			at := w.at(name + "/liveness")
+			if due := int((time.Minute - at[0]) / time.Second); len(at) < due {
+				t.Errorf("%s: %d attempts since %v, want %d", name, len(at), at[0], due)
+			}
+		}
+		if most := 40 * time.Second; known > most { // twenty times 10 s in six slots
+			t.Errorf("the last target that answers was attempted after %v, want %v at most", known, most)
+		}
+
+		w.takes("b/liveness", time.Second, silent)
+		w.sleepUntil(65 * time.Second)
+		w.is("b", "SRl") // three times a second
+		w.is("a", "SRL")
+
+		w.sleepUntil(10 * time.Minute)
+		if got := w.m.slots.used[hanging].attempts; got != 4 {
+			t.Errorf("%d attempts in flight at targets that hang, want half of 8", got)
+		}
+		counts := make([]int, 20)
+		for i := range counts {
+			counts[i] = len(w.at(fmt.Sprintf("hangs%d/liveness", i)))
+		}
+		if least, most := slices.Min(counts), slices.Max(counts); least < 10 || most-least > 2 {
+			t.Errorf("targets that hang were attempted %d to %d times in ten minutes, want 10 at least and 2 apart", least, most)
+		}
+	})
+}
+
+// A target that comes while all slots of those that hang are taken need not wait for them.
+// Neither need one that was restarted: while it waited, or while it was attempted.
+func TestNewAmongHanging(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		w.m.slots = newSlots(load{attempts: 8, files: 100})
+		targets := w.hangs(20)
+		w.apply(targets...)
+		w.sleepUntil(5 * time.Minute)
+		w.apply(append(targets, app("new", nil, nil, every(time.Second)))...)
+		w.sleepUntil(5*time.Minute + time.Second)
+		if got := len(w.at("new/liveness")); got == 0 {
+			t.Error("the new target has not been attempted in its first second")
+		}
+
+		for _, c := range []struct {
+			stage  stage
+			within time.Duration
+		}{{waiting, 0}, {acting, 11 * time.Second}} {
+			name := w.atStage(c.stage)
+			w.says(name+"/liveness", good)
+			before := len(w.at(name + "/liveness"))
+			w.m.NewInstance(name)
+			w.sleepUntil(time.Since(w.begin) + c.within)
+			if got := len(w.at(name + "/liveness")); got == before {
+				t.Errorf("no attempt within %v at a target that was restarted at stage %d", c.within, c.stage)
+			}
+		}
+	})
+}
+
+// atStage returns the name of the last target whose liveness turn is at that stage.
+func (w *world) atStage(s stage) (name string) {
+	w.t.Helper()
+	for _, t := range w.m.list() {
+		t.mu.Lock()
+		if t.workers[0].stage == s {
+			name = t.cfg.Name
+		}
+		t.mu.Unlock()
+	}
+	if name == "" {
+		w.t.Fatalf("no target is at stage %d", s)
+	}
+	return name
+}
+
+// What has to wait again when its time has come gives its slot back.
+func TestDelayedWhileWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		w.m.slots = newSlots(load{attempts: 1, files: 1})
+		other := claim{target: new(target), files: 1}
+		w.m.slots.tryTake(other)
+		p := every(time.Second)
+		p.InitialDelay = 2 * time.Second
+		w.apply(app("app", nil, nil, p))
+		w.sleepUntil(5 * time.Second)
+		w.atStage(waiting)
+		w.m.NewInstance("app")
+		w.m.slots.release(other)
+		synctest.Wait()
+		if got := w.at("app/liveness"); len(got) != 0 {
+			t.Errorf("attempts at %v, before the delay of the new instance", got)
+		}
+		(&queue{t: t, slots: w.m.slots}).empty()
+		w.sleepUntil(8 * time.Second)
+		if got := w.at("app/liveness"); len(got) == 0 {
+			t.Error("no attempt after the delay")
+		}
+	})
+}
+
+// A reload that changes how often a probe is made does not give a target that hangs more
+// than others; one that changes what it does makes it new.
+func TestStandingOverReload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		standingIs := func(want standing) {
+			t.Helper()
+			target := w.m.find("app")
+			target.mu.Lock()
+			defer target.mu.Unlock()
+			if got := target.workers[0].standing; got != want {
+				t.Errorf("standing %d, want %d", got, want)
+			}
+		}
+		p := every(time.Second)
+		w.says("app/liveness", silent)
+		w.apply(app("app", nil, nil, p))
+		w.sleepUntil(10*time.Second + 500*ms)
+		standingIs(stuck)
+		slower := *p
+		slower.Period = time.Hour
+		w.takes("app/liveness", time.Hour, silent)
+		w.apply(app("app", nil, nil, &slower))
+		standingIs(stuck)
+		other := slower
+		other.HTTPGet = &config.HTTPGet{Port: config.PortRef{Number: 81}}
+		w.apply(app("app", nil, nil, &other))
+		standingIs(fresh)
+	})
+}
+
+// What an attempt says of the next one.
+func TestStanding(t *testing.T) {
+	refused := tried{Outcome: bad}
+	for _, c := range []struct {
+		what   string
+		before standing
+		made   tried
+		took   time.Duration
+		want   standing
+	}{
+		{"an answer", stuck, tried{Outcome: good}, time.Millisecond, settled},
+		{"a failure that comes at once", 2, refused, time.Millisecond, settled},
+		{"a timeout, however short", settled, tried{Outcome: silent}, 100 * ms, 1},
+		{"another timeout", 1, tried{Outcome: silent}, time.Second, 2},
+		{"the third", 2, tried{Outcome: silent}, time.Second, stuck},
+		{"the fourth", stuck, tried{Outcome: silent}, time.Second, stuck},
+		{"an answer after a second", settled, tried{Outcome: good}, time.Second, 1},
+		{"the agent was late", 2, tried{Outcome: action.Outcome{Reason: action.AgentLate}, err: errPanic}, time.Minute, 2},
+		{"no attempt", fresh, tried{err: errors.New("no file")}, 0, fresh},
+		{"the first of all", fresh, tried{Outcome: silent}, time.Second, stuck},
+		{"an attempt that could not be finished", settled, tried{err: errors.New("no file")}, time.Minute, 1},
+	} {
+		if got := c.before.after(&c.made, c.took); got != c.want {
+			t.Errorf("%s: %d after %d, want %d", c.what, got, c.before, c.want)
+		}
+	}
+	for s, want := range map[standing]class{settled: answering, 1: doubtful, fresh: doubtful, stuck: hanging} {
+		if got := s.class(); got != want {
+			t.Errorf("standing %d is class %d, want %d", s, got, want)
+		}
+	}
+}
+
+// queue are claims that wait in a bubble, and say so when they get their slots.
+type queue struct {
+	t *testing.T
+	*slots
+
+	saying sync.Mutex
+	said   []string
+}
+
+func (q *queue) wait(ctx context.Context, name string, want claim) {
+	q.t.Helper()
+	go func() {
+		if q.take(ctx, want) {
+			q.saying.Lock()
+			defer q.saying.Unlock()
+			q.said = append(q.said, name)
+		}
+	}()
+	synctest.Wait()
+}
+
+// served returns who got a slot since it was asked last.
+func (q *queue) served() (names []string) {
+	synctest.Wait()
+	q.saying.Lock()
+	defer q.saying.Unlock()
+	names, q.said = q.said, nil
+	slices.Sort(names)
+	return names
+}
+
+func (q *queue) is(want ...string) {
+	q.t.Helper()
+	if got := q.served(); !slices.Equal(got, want) {
+		q.t.Errorf("slots went to %v, want %v", got, want)
+	}
+}
+
+// Those that were answered go first, then those of which nobody knows, then those that
+// hang; among equals who came first.
+func TestWhoGoesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := &queue{t: t, slots: newSlots(load{attempts: 1, files: 1})}
+		first := claim{target: new(target), files: 1}
+		q.tryTake(first)
+		var waiting []claim
+		for i, c := range []class{hanging, doubtful, answering, doubtful, answering, hanging} {
+			next := claim{target: new(target), files: 1, class: c}
+			q.wait(t.Context(), fmt.Sprint(i), next)
+			waiting = append(waiting, next)
+		}
+		if q.tryTake(claim{target: new(target), files: 1}) {
+			t.Error("a newcomer passed those that wait")
+		}
+		q.is()
+		q.release(first)
+		for _, i := range []int{2, 4, 1, 3, 0, 5} {
+			q.is(fmt.Sprint(i))
+			q.release(waiting[i])
+		}
+		q.empty()
+	})
+}
+
+// empty checks that nothing is taken, and nobody waits.
+func (q *queue) empty() {
+	q.t.Helper()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.used != [numClasses]load{} || q.waiting != 0 || len(q.byTarget) != 0 {
+		q.t.Errorf("%v are taken, %d wait, %d are aside; want none", q.used, q.waiting, len(q.byTarget))
+	}
+}
+
+// While others wait a target has one slot; when they do not, or are not allowed to, it has
+// as many as there are.
+func TestOneSlotATarget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := &queue{t: t, slots: newSlots(load{attempts: 2, files: 2})}
+		a, b := new(target), new(target)
+		all := claim{target: new(target), files: 2}
+		q.tryTake(all)
+		of := func(target *target) claim { return claim{target: target, files: 1} }
+		q.wait(t.Context(), "a1", of(a))
+		q.wait(t.Context(), "a2", of(a))
+		q.wait(t.Context(), "a3", of(a))
+		q.wait(t.Context(), "b1", of(b))
+		q.release(all)
+		q.is("a1", "b1")
+		q.wait(t.Context(), "b2", of(b))
+		q.release(of(b))
+		q.is("b2") // not a2
+		q.release(of(a))
+		q.is("a2") // it came before b
+		q.release(of(b))
+		q.is("a3") // there is nobody else
+		q.wait(t.Context(), "b3", of(b))
+		q.release(of(a))
+		q.is("b3")
+		q.release(of(a))
+		q.release(of(b))
+		q.empty()
+	})
+}
+
+// Each eighth to go is the one that has waited longest: who hangs, and who needs much, is
+// not passed for ever by those that answer, however many there are.
+func TestNobodyIsPassedForEver(t *testing.T) {
+	for what, patient := range map[string]claim{
+		"one that hangs":     {files: 1, class: hanging},
+		"one that needs all": {files: 4, class: hanging},
+		"one of many files":  {files: 4, class: answering},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			q := &queue{t: t, slots: newSlots(load{attempts: 4, files: 4})}
+			one := func() claim { return claim{target: new(target), files: 1} }
+			var running []claim
+			for range 4 {
+				running = append(running, one())
+				q.tryTake(running[len(running)-1])
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			patient.target = new(target)
+			q.wait(ctx, "patient", patient)
+			for n := 0; ; n++ {
+				if n > 3*patience {
+					t.Fatalf("%s was passed %d times", what, n)
+				}
+				next := one()
+				q.wait(ctx, "other", next)
+				running = append(running, next)
+				q.release(running[0])
+				running = running[1:]
+				served := q.served()
+				if len(served) == 0 { // what comes free is kept for the patient one
+					for _, r := range running[:3] {
+						q.release(r)
+					}
+					served = q.served()
+				}
+				if slices.Contains(served, "patient") {
+					return
+				}
+			}
+		})
+	}
+}
+
+// Whoever comes, goes and gives up when: no class takes more than its share, a target has
+// one slot while others may go, everyone has a turn within a bound, and nothing is left.
+func TestSlotsAmongAnything(t *testing.T) {
+	for range 20 {
+		synctest.Test(t, testSlotsAmongAnything)
+	}
+}
+
+func testSlotsAmongAnything(t *testing.T) {
+	s := newSlots(load{attempts: 1 + rand.IntN(12), files: 1 + rand.IntN(16)})
+	targets := make([]*target, 1+rand.IntN(30))
+	for i := range targets {
+		targets[i] = new(target)
+	}
+	var all sync.WaitGroup
+	for i := range 3 * len(targets) {
+		c := claim{target: targets[i/3], files: 1 + rand.IntN(2), class: class(rand.IntN(int(numClasses)))}
+		all.Go(func() {
+			for range 30 {
+				ctx, cancel := context.WithCancel(t.Context())
+				if rand.IntN(5) == 0 {
+					time.AfterFunc(time.Duration(rand.IntN(50))*10*ms, cancel)
+				}
+				begin := time.Now()
+				if s.tryTake(c) || s.take(ctx, c) {
+					s.check(t)
+					time.Sleep(time.Duration(rand.IntN(10)) * 10 * ms)
+					s.release(c)
+				}
+				if waited := time.Since(begin); waited > 10*time.Minute {
+					t.Errorf("%v for a slot", waited)
+				}
+				cancel()
+				time.Sleep(time.Duration(rand.IntN(10)) * 10 * ms)
+			}
+		})
+	}
+	all.Wait()
+	(&queue{t: t, slots: s}).empty()
+	for _, target := range targets {
+		if target.slots != 0 {
+			t.Errorf("a target has %d slots, want none", target.slots)
+		}
+	}
+}
+
+// check checks what holds at any moment.
+func (s *slots) check(t *testing.T) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c, used := range s.used {
+		if used.attempts > 1 && (used.attempts > s.limit[c].attempts || used.files > s.limit[c].files) {
+			t.Errorf("class %d and those after it take %v of %v", c, used, s.limit[c])
+		}
+	}
+	waiting := len(s.byTarget)
+	for c := range numClasses {
+		waiting += s.queues[c].Len()
+	}
+	if waiting == 0 && s.waiting != 0 {
+		t.Errorf("%d wait nowhere", s.waiting)
+	}
+	if s.waiting > 0 {
+		if w := s.next(); w != nil && s.room(w.claim) {
+			t.Error("there is a slot for one that waits")
+		}
+	}
+}
+
+// A slot that comes when its turn has just been given up is not lost.
+func TestSlotComesTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlots(load{attempts: 1, files: 1})
+		first, second := claim{target: new(target), files: 1}, claim{target: new(target), files: 1}
+		s.tryTake(first)
+		ctx, cancel := context.WithCancel(t.Context())
+		took := make(chan bool, 1)
+		go func() { took <- s.take(ctx, second) }()
+		synctest.Wait()
+		s.mu.Lock() // it cannot take note of its end
+		cancel()
+		s.vacate(first)
+		s.serve()
+		s.mu.Unlock()
+		if <-took {
+			t.Error("a turn that was given up has a slot")
+		}
+		(&queue{t: t, slots: s}).empty()
+	})
+}
+
+// BenchmarkSlots is a turn's slot, while so many others wait for theirs.
+func BenchmarkSlots(b *testing.B) {
+	for _, waiting := range []int{0, 100, 10_000} {
+		b.Run(fmt.Sprint(waiting), func(b *testing.B) {
+			s := newSlots(load{attempts: 8, files: 8})
+			ctx, cancel := context.WithCancel(b.Context())
+			var all sync.WaitGroup
+			for range 4 {
+				s.tryTake(claim{target: new(target), files: 1, class: hanging})
+			}
+			for range waiting {
+				all.Go(func() { s.take(ctx, claim{target: new(target), files: 1, class: hanging}) })
+			}
+			for ready := false; !ready; {
+				s.mu.Lock()
+				ready = s.waiting == waiting
+				s.mu.Unlock()
+			}
+			mine := claim{target: new(target), files: 1}
+			b.ReportAllocs()
+			for b.Loop() {
+				if s.tryTake(mine) || s.take(ctx, mine) {
+					s.release(mine)
+				}
+			}
+			cancel()
+			all.Wait()
+		})
+	}
+}
