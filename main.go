@@ -164,7 +164,7 @@ func parse(args []string, stderr io.Writer) (o *options, code int, done bool) {
 	app.Flag("web.disable-exporter-metrics", "Leave out go_*, process_* and promhttp_*.").BoolVar(&o.noOwnMetrics)
 	app.Flag("metrics.classic-histograms", "Expose histograms with classic buckets beside the native ones. Without them quantiles are to be had from native histograms alone, and a scrape is half as large as text.").Default("true").BoolVar(&o.classic)
 	app.Flag("shutdown.delay", "After SIGTERM: how long to go on answering before the listeners close.").Default("0s").DurationVar(&o.shutdownDelay)
-	app.Flag("probe.max-in-flight", "Attempts at a time at most. 0: from the limit of open files.").Default("0").IntVar(&o.maxInFlight)
+	app.Flag("probe.max-in-flight", "Attempts at a time at most, beside what the limit of open files allows. 0: 8000.").Default("0").IntVar(&o.maxInFlight)
 	app.Flag("log.level", "Only log lines of this severity or above.").Default("info").EnumVar(&o.logLevel, "debug", "info", "warn", "error")
 	app.Flag("log.format", "Format of the log.").Default("logfmt").EnumVar(&o.logFormat, "logfmt", "json")
 

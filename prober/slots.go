@@ -17,6 +17,7 @@ import (
 	"container/list"
 	"context"
 	"sync"
+	"time"
 )
 
 // patience is how many may go before one who has waited longer.
@@ -47,6 +48,7 @@ type slots struct {
 	aside    [numClasses]list.List
 	byTarget map[*target][]*waiter // those aside
 	waiting  int
+	moved    time.Time // when somebody began to wait, or a slot came free for who does
 	arrived  uint64
 	passed   int // have gone since the longest wait was ended
 }
@@ -94,7 +96,9 @@ func (s *slots) tryTake(want claim) bool {
 // take waits for a slot, and reports whether there was one before ctx was done.
 func (s *slots) take(ctx context.Context, want claim) bool {
 	s.mu.Lock()
-	s.arrived++
+	if s.arrived++; s.waiting == 0 {
+		s.moved = time.Now()
+	}
 	s.waiting++
 	w := &waiter{claim: want, number: s.arrived, granted: make(chan struct{})}
 	w.enter(&s.queues[want.class], (*list.List).PushBack)
@@ -123,6 +127,13 @@ func (s *slots) release(had claim) {
 	defer s.mu.Unlock()
 	s.vacate(had)
 	s.serve()
+}
+
+// stalled returns for how long those who wait have seen no slot come free.
+func (s *slots) stalled(now time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return now.Sub(s.moved)
 }
 
 // All below is called with mu held.
@@ -154,7 +165,11 @@ func (s *slots) occupy(what claim, sign int) {
 // vacate gives a slot back, and those of its target that were put aside their places.
 func (s *slots) vacate(had claim) {
 	s.occupy(had, -1)
-	if s.waiting == 0 || had.target.slots > 0 {
+	if s.waiting == 0 {
+		return
+	}
+	s.moved = time.Now()
+	if had.target.slots > 0 {
 		return
 	}
 	back := s.byTarget[had.target]

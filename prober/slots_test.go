@@ -86,6 +86,26 @@ func TestHangingTakeHalf(t *testing.T) {
 	})
 }
 
+// Attempts that wait for minutes for others that hang are nothing that a new start of the
+// agent would mend, so they are not overdue.
+func TestHangingAreNotOverdue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		w.m.slots = newSlots(load{attempts: 2, files: 100})
+		w.apply(w.hangs(20)...)
+		for at := 30 * time.Second; at < 10*time.Minute; at += 7 * time.Second {
+			w.sleepUntil(at)
+			if got := w.m.Overdue(); got != nil {
+				t.Fatalf("after %v: %q overdue, want none", at, got)
+			}
+		}
+		if n := len(w.at("hangs0/liveness")); n < 2 {
+			t.Errorf("%d attempts in ten minutes, want 2 at least", n)
+		}
+	})
+}
+
 // A target that comes while all slots of those that hang are taken need not wait for them.
 // Neither need one that was restarted: while it waited, or while it was attempted.
 func TestNewAmongHanging(t *testing.T) {

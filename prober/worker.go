@@ -267,7 +267,8 @@ func (w *worker) next(now time.Time) time.Time {
 }
 
 // overdue reports whether the next turn, or the end of the attempt that is running,
-// is overdue by more than 30 s and three periods. With target.mu held.
+// is overdue by more than 30 s and three periods. One that waits for a slot is not as long
+// as others give theirs back: then targets hang, and the agent does not. With target.mu held.
 func (w *worker) overdue(now time.Time) bool {
 	limit, m := max(30*time.Second, 3*w.probe.Period), w.target.m
 	switch {
@@ -276,7 +277,7 @@ func (w *worker) overdue(now time.Time) bool {
 	case w.stopped || w.quit || w.timer == nil:
 		return false
 	}
-	return now.Sub(m.timeOf(w.readyAt)) > limit
+	return now.Sub(m.timeOf(w.readyAt)) > limit && (w.stage != waiting || m.slots.stalled(now) > limit)
 }
 
 func (m *Manager) observeLateness(d time.Duration) {
