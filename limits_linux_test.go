@@ -25,6 +25,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/internal/needs"
@@ -74,6 +75,24 @@ func TestFilesFor(t *testing.T) {
 		if got := filesFor(c.cfg, 0); got != c.want {
 			t.Errorf("%s: %d, want %d", what, got, c.want)
 		}
+	}
+}
+
+// At 1,024 files 300 targets that hang for 10 s may have 244 attempts in flight, so each
+// gets one every 12.3 s; with --probe.max-in-flight=100 it is every minute.
+func TestHangingEvery(t *testing.T) {
+	cfg := new(config.Config)
+	for range 300 {
+		cfg.Targets = append(cfg.Targets, config.Target{Host: "127.0.0.1", LivenessProbe: &config.Probe{TCPSocket: &config.TCPSocket{}, Timeout: 10 * time.Second}})
+	}
+	for maxInFlight, want := range map[int]time.Duration{0: 12300 * time.Millisecond, 100: time.Minute} {
+		if got := prober.HangingEvery(cfg, 1024, maxInFlight).Round(100 * time.Millisecond); got != want {
+			t.Errorf("%d at a time: every %v, want %v", maxInFlight, got, want)
+		}
+	}
+	cfg.Targets[0].LivenessProbe.Timeout = math.MaxInt64
+	if got := prober.HangingEvery(cfg, 64, 1); got <= 0 {
+		t.Errorf("with the longest timeout: every %v", got)
 	}
 }
 

@@ -189,15 +189,14 @@ func (w *witness) since(begin, end time.Time) (asked int, gap time.Duration) {
 	defer w.mu.Unlock()
 	for _, times := range w.asked {
 		last := begin
-		for _, at := range append(times, end) {
+		for _, at := range times {
 			if at.Before(begin) || at.After(end) {
 				continue
 			}
-			if at != end {
-				asked++
-			}
+			asked++
 			gap, last = max(gap, at.Sub(last)), at
 		}
+		gap = max(gap, end.Sub(last))
 	}
 	return asked, gap
 }

@@ -15,6 +15,7 @@ package prober
 
 import (
 	"iter"
+	"math"
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/config"
@@ -67,7 +68,7 @@ func HangingEvery(cfg *config.Config, openFiles, maxInFlight int) time.Duration 
 		files += p.Timeout.Seconds() * float64(action.Files(t, p))
 	}
 	every := max(files/float64(max(limit.files, 1)), attempts/float64(max(limit.attempts, 1)))
-	return time.Duration(every * float64(time.Second))
+	return time.Duration(min(every, math.MaxInt32) * float64(time.Second))
 }
 
 // probesOf yields every probe of a configuration, and its target.
