@@ -16,6 +16,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -37,6 +38,7 @@ import (
 	"github.com/prometheus/exporter-toolkit/web/kingpinflag"
 	sloggokit "github.com/tjhop/slog-gokit"
 
+	"github.com/prober-exporter/prober_exporter/logqueue"
 	"github.com/prober-exporter/prober_exporter/prober"
 )
 
@@ -46,6 +48,9 @@ const (
 	exitError = 1
 	exitUsage = 2
 )
+
+// logPatience is how long an exit waits for the log to be written.
+const logPatience = time.Second
 
 // errUsage marks an error of the flags, errTold one that the log has told of.
 var (
@@ -67,27 +72,31 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 	if done {
 		return code
 	}
-	logger := newLogger(o, stderr)
-	slog.SetDefault(logger) // net/http tells of some oddities by the standard log alone
-	var err error
 	switch {
-	case o.isHealthCheck:
-		err = healthCheck(ctx, o.healthCheck, os.Stdout)
 	case o.configCheck:
 		return configCheck(o, stderr)
 	case o.terminating:
 		tellTerminating(ctx, o, stderr)
+		return exitOK
 	case o.isFromPod:
 		return fromPod(o, os.Stdin, os.Stdout, stderr)
-	default:
+	}
+	lines := logqueue.New(stderr, func(n uint64) []byte { return lostLines(o, n) })
+	defer lines.Close(logPatience)
+	logger := newLogger(o, lines)
+	slog.SetDefault(logger) // net/http tells of some oddities by the standard log alone
+	var err error
+	if o.isHealthCheck {
+		err = healthCheck(ctx, o.healthCheck, os.Stdout)
+	} else {
 		logger.Info("starting prober_exporter", "version", version.Info(), "build_context", version.BuildContext())
-		err = serve(ctx, o, logger)
+		err = serve(ctx, o, logger, lines.Dropped)
 	}
 	switch {
 	case err == nil:
 		return exitOK
 	case errors.Is(err, errUsage):
-		_, _ = fmt.Fprintf(stderr, "prober_exporter: error: %v, try --help\n", err)
+		_, _ = fmt.Fprintf(lines, "prober_exporter: error: %v, try --help\n", err)
 		return exitUsage
 	case !errors.Is(err, errTold):
 		logger.Error("prober_exporter ends", "err", err)
@@ -220,9 +229,9 @@ func parseURL(text string) (*url.URL, error) {
 	return u, err
 }
 
-// newLogger returns the one log, written through go-kit as all of Prometheus' were.
+// newLogger returns the one log, written through go-kit as all of Prometheus' were, each
+// line in one go: w must be safe for concurrent use.
 func newLogger(o *options, w io.Writer) *slog.Logger {
-	w = log.NewSyncWriter(w)
 	sink := log.NewLogfmtLogger(w)
 	if o.logFormat == "json" {
 		sink = log.NewJSONLogger(w)
@@ -232,4 +241,13 @@ func newLogger(o *options, w io.Writer) *slog.Logger {
 		level = slog.LevelInfo // parse lets no other name through
 	}
 	return slog.New(sloggokit.NewGoKitHandler(sink, level))
+}
+
+// lostLines returns the line that stands for lost ones, whatever level is logged.
+func lostLines(o *options, n uint64) []byte {
+	var line bytes.Buffer
+	r := slog.NewRecord(time.Now(), slog.LevelWarn, "log lines were lost here: they could not be written in time", 0)
+	r.Add("lines", n)
+	_ = newLogger(o, &line).Handler().Handle(context.Background(), r) // a buffer takes everything
+	return line.Bytes()
 }

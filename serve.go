@@ -43,8 +43,9 @@ import (
 const stopTime = 10 * time.Second
 
 // serve runs the agent until ctx is done or a signal ends it. It returns an error
-// if it could not begin, or if a listener broke.
-func serve(ctx context.Context, o *options, log *slog.Logger) error {
+// if it could not begin, or if a listener broke. lostLines says how many lines of the
+// log were lost.
+func serve(ctx context.Context, o *options, log *slog.Logger, lostLines func() uint64) error {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGINT)
 	defer signal.Stop(signals)
@@ -59,7 +60,7 @@ func serve(ctx context.Context, o *options, log *slog.Logger) error {
 		l.refuse(first.err)
 		return errTold
 	}
-	handlers, err := newHandlers(o, l)
+	handlers, err := newHandlers(o, l, lostLines)
 	if err != nil {
 		return err
 	}
@@ -201,11 +202,11 @@ func (s scrapeLog) Println(v ...any) {
 // handlers are what the two sorts of listener serve.
 type handlers struct{ web, health http.Handler }
 
-func newHandlers(o *options, l *loader) (handlers, error) {
+func newHandlers(o *options, l *loader, lostLines func() uint64) (handlers, error) {
 	// Text is written without a registry; other formats and filters by name go through
 	// one that has all there is.
 	others, all := prometheus.NewRegistry(), prometheus.NewRegistry()
-	own := []prometheus.Collector{&l.result, versioncollector.NewCollector("prober_exporter")}
+	own := []prometheus.Collector{&l.result, collector.NewLogLines(lostLines), versioncollector.NewCollector("prober_exporter")}
 	if !o.noOwnMetrics {
 		own = append(own, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	}

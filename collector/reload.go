@@ -68,3 +68,11 @@ func (r *Reload) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(reloadSuccessTimeDesc, prometheus.GaugeValue, seconds(success))
 	}
 }
+
+// NewLogLines returns a collector of how many lines of the log were lost.
+func NewLogLines(lost func() uint64) prometheus.Collector {
+	return prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "prober_exporter_log_lines_dropped_total",
+		Help: "Lines of the log that were lost: whoever reads it did not, or writing failed.",
+	}, func() float64 { return float64(lost()) })
+}
