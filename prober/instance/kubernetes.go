@@ -30,6 +30,9 @@ type Kubernetes struct {
 	log *slog.Logger
 	env kubernetesEnv
 
+	notes notes
+	noted chan struct{} // tells Run that there are some
+
 	mu      sync.Mutex
 	targets map[string]*podTarget
 	pod     *pod // as it was seen last; never changed once it is here; nil: not seen yet
@@ -78,6 +81,7 @@ func NewKubernetes(log *slog.Logger) *Kubernetes {
 			retryMin: 200 * time.Millisecond,
 			retryMax: 30 * time.Second,
 		},
+		noted:   make(chan struct{}, 1),
 		targets: make(map[string]*podTarget),
 	}
 }
@@ -94,7 +98,13 @@ func (k *Kubernetes) Watch(t *config.Target) {
 	w.see(k.pod)
 	warn := w.warn(k.pod)
 	k.mu.Unlock()
-	k.warn(t.Name, warn)
+	if warn != "" {
+		k.notes.note(func() { k.warn(t.Name, warn) })
+		select {
+		case k.noted <- struct{}{}:
+		default:
+		}
+	}
 }
 
 // Forget ends that.
@@ -152,8 +162,23 @@ func (k *Kubernetes) Run(ctx context.Context, changed func(target string)) error
 	f := &podFollower{source: k, api: podAPI{env: k.env}, changed: changed}
 	defer f.api.close()
 	defer k.setUp(false, "")
+	var writing sync.WaitGroup
+	defer writing.Wait()
+	writing.Go(func() { k.write(ctx) })
 	f.run(ctx)
 	return nil
+}
+
+// write logs what Watch has found, until ctx is done.
+func (k *Kubernetes) write(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-k.noted:
+			k.notes.write()
+		}
+	}
 }
 
 // see takes over a pod, and calls changed for each target that is not what it was.
@@ -190,9 +215,7 @@ func (k *Kubernetes) known() (uid string, gone bool) {
 }
 
 func (k *Kubernetes) warn(target, text string) {
-	if text != "" {
-		k.log.Warn("target cannot be watched", "target", target, "err", text)
-	}
+	k.log.Warn("target cannot be watched", "target", target, "err", text)
 }
 
 // see takes over what a pod says of the container, and reports whether that is news.

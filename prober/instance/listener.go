@@ -35,9 +35,10 @@ const (
 // namespace, which all containers of a pod share: a process that was restarted has
 // new ones. It needs no privilege. One read serves all targets.
 type Listener struct {
-	log  *slog.Logger
-	wake chan struct{} // there is something new to wait for
-	asks chan chan struct{}
+	log   *slog.Logger
+	notes notes
+	wake  chan struct{} // there is something new to wait for, or to tell
+	asks  chan chan struct{}
 
 	reading sync.Mutex // held while sockets are read; taken before mu
 	table   table
@@ -229,8 +230,10 @@ func (s *Listener) due(asked bool) time.Time {
 	return at.Add(max(s.wait, lookGap(cost)))
 }
 
-// tell calls changed for each target that has changed since.
+// tell logs what there is to log, and calls changed for each target that has changed
+// since.
 func (s *Listener) tell(changed func(target string)) {
+	s.notes.write()
 	s.mu.Lock()
 	news := s.news
 	s.news = nil
@@ -313,7 +316,7 @@ func (s *Listener) note(name string, l *listening, change func()) {
 	}
 }
 
-// setDown takes note of why sockets cannot be read, and logs a change.
+// setDown takes note of why sockets cannot be read, and has a change logged.
 func (s *Listener) setDown(err error) {
 	s.mu.Lock()
 	was := s.down
@@ -321,8 +324,11 @@ func (s *Listener) setDown(err error) {
 	s.mu.Unlock()
 	switch {
 	case err != nil && was == nil:
-		s.log.Warn("listening sockets cannot be read: restarts are not seen", "err", err)
+		s.notes.note(func() { s.log.Warn("listening sockets cannot be read: restarts are not seen", "err", err) })
 	case err == nil && was != nil:
-		s.log.Info("listening sockets can be read again")
+		s.notes.note(func() { s.log.Info("listening sockets can be read again") })
+	default:
+		return
 	}
+	s.hurry()
 }

@@ -37,10 +37,11 @@ const (
 // agent's own process namespace: each has one leader, found by its pid file, by the port
 // that it listens at or by its command line. Every life of a leader is an instance.
 type Process struct {
-	log  *slog.Logger
-	turn chan struct{} // holds one token: who has it may look, and own what is said to be its
-	wake chan struct{} // tells Run that there is something to say
-	eyes eyes          // what is needed to see; of who has the turn
+	log   *slog.Logger
+	notes notes
+	turn  chan struct{} // holds one token: who has it may look, and own what is said to be its
+	wake  chan struct{} // tells Run that there is something to say
+	eyes  eyes          // what is needed to see; of who has the turn
 
 	mu      sync.Mutex // short, and never over a system call
 	targets map[string]*watched

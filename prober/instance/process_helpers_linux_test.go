@@ -55,8 +55,9 @@ func processHelper(t *testing.T, name string, prefix ...string) string {
 
 // lines is a log that can be looked into.
 type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
+	flush func() // of a source that nobody runs
+	mu    sync.Mutex
+	text  bytes.Buffer
 }
 
 func (l *lines) Write(b []byte) (int, error) {
@@ -67,6 +68,7 @@ func (l *lines) Write(b []byte) (int, error) {
 
 // count is how many lines have this in them.
 func (l *lines) count(text string) int {
+	l.flush()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return strings.Count(l.text.String(), text)
@@ -76,6 +78,7 @@ func (l *lines) count(text string) int {
 func watching(t testing.TB) (*Process, *lines) {
 	log := new(lines)
 	p := NewProcess(slog.New(slog.NewTextHandler(log, nil)))
+	log.flush = p.notes.write
 	t.Cleanup(func() { p.eyes.sockets.close() })
 	return p, log
 }

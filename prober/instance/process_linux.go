@@ -139,9 +139,9 @@ func (p *Process) sees(err error) bool {
 	p.mu.Unlock()
 	switch {
 	case was == "" && err != nil:
-		p.log.Warn("processes cannot be looked up: what was seen last stays", "err", err)
+		p.notes.note(func() { p.log.Warn("processes cannot be looked up: what was seen last stays", "err", err) })
 	case was != "" && err == nil:
-		p.log.Info("processes can be looked up again")
+		p.notes.note(func() { p.log.Info("processes can be looked up again") })
 	}
 	return err == nil
 }

@@ -36,7 +36,7 @@ func (p *Process) look([]*watched) time.Duration {
 	p.broken = errProcessNeedsLinux.Error()
 	p.mu.Unlock()
 	if was == "" {
-		p.log.Error("processes cannot be looked up", "err", errProcessNeedsLinux)
+		p.notes.note(func() { p.log.Error("processes cannot be looked up", "err", errProcessNeedsLinux) })
 	}
 	return 0
 }

@@ -57,8 +57,11 @@ func (p *Process) byPIDFile(w *watched) (process, bool, error) {
 		w.staleWhy = "the pid file is older than the process that it names, which is not taken; touch the file if it is right"
 		if w.stale != is.process {
 			w.stale = is.process
-			p.log.Warn("pid file is older than the process that it names, which is not taken; touch the file if it is right",
-				"target", w.name, "file", w.pidFile, "pid", pid)
+			file := w.pidFile // another reload may change it
+			p.notes.note(func() {
+				p.log.Warn("pid file is older than the process that it names, which is not taken; touch the file if it is right",
+					"target", w.name, "file", file, "pid", pid)
+			})
 		}
 		return w.keep()
 	}

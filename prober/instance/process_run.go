@@ -59,6 +59,7 @@ func (p *Process) Run(ctx context.Context, changed func(target string)) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
+		p.notes.write()
 		for _, target := range p.news() {
 			changed(target)
 		}
@@ -139,8 +140,8 @@ func (p *Process) follow(ends *ends) time.Duration {
 	return max(time.Until(began.Add(every)), time.Until(again), 1)
 }
 
-// publish makes what a look has found known, and logs what has changed in what can be
-// looked up. The instance is the leader's life, until there is another.
+// publish makes what a look has found known, and has logged what has changed in what can
+// be looked up. The instance is the leader's life, until there is another.
 func (p *Process) publish(w *watched) {
 	view, details, follow := gate.Instance{}, Details{Message: w.staleWhy}, process{}
 	switch {
@@ -170,10 +171,12 @@ func (p *Process) publish(w *watched) {
 	}
 	w.view, w.details, w.follow, w.pending = view, details, follow, w.anew || !w.alive
 	p.mu.Unlock()
-	switch {
-	case w.err != nil && !was:
-		p.log.Warn("process of target cannot be looked up: what was seen last stays", "target", w.name, "err", w.err)
-	case w.err == nil && was:
-		p.log.Info("process of target can be looked up again", "target", w.name)
+	switch err := w.err; {
+	case err != nil && !was:
+		p.notes.note(func() {
+			p.log.Warn("process of target cannot be looked up: what was seen last stays", "target", w.name, "err", err)
+		})
+	case err == nil && was:
+		p.notes.note(func() { p.log.Info("process of target can be looked up again", "target", w.name) })
 	}
 }
