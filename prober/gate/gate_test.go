@@ -236,8 +236,8 @@ func TestResult(t *testing.T) {
 	}
 }
 
-// A new configuration keeps what every kept probe publishes; runs begin anew, and a
-// hold ends where thresholds or the action differ.
+// A new configuration keeps what every kept probe publishes, its run and its hold; the
+// latter two end where thresholds or the action differ.
 func TestReconfigure(t *testing.T) {
 	p := Params{Configured: true, SuccessThreshold: 1, FailureThreshold: 1}
 	before := one(Liveness, p)
@@ -272,8 +272,11 @@ func TestReconfigure(t *testing.T) {
 		t.Errorf("a new readiness probe of a target that has not started: got %+v, want nothing adopted", unready)
 	}
 	_, run := play(one(Readiness, p), Readiness, 0, "SSS")
-	if got := run.Reconfigure([NumKinds]Params{Readiness: p}, none, alive("a")).Probe(Readiness).Run; got != 0 {
-		t.Errorf("run after a reload: got %d, want 0", got)
+	if got := run.Reconfigure([NumKinds]Params{Readiness: delayed}, none, alive("a")).Probe(Readiness).Run; got != 3 {
+		t.Errorf("run after a reload with another delay: got %d, want 3", got)
+	}
+	if got := run.Reconfigure([NumKinds]Params{Readiness: p}, [NumKinds]bool{Readiness: true}, alive("a")).Probe(Readiness).Run; got != 0 {
+		t.Errorf("run after a reload with another action: got %d, want 0", got)
 	}
 	if gone := before.Reconfigure([NumKinds]Params{Readiness: p}, none, alive("a")); gone.Probe(Liveness).Exists || !gone.Live(alive("a")) {
 		t.Errorf("a kind that is gone: got %+v", gone)

@@ -99,6 +99,33 @@ func foldViolation(k Kind, decided, folded Target, r Result) string {
 	return ""
 }
 
+// reloadViolation says which promise a reload has broken, or "": one that changes neither
+// action nor thresholds changes nothing, any other only what a probe counts and its hold.
+func reloadViolation(before Target, params [NumKinds]Params, inst Instance) string {
+	if !allExist(before, params) {
+		return ""
+	}
+	delayed := params
+	for k := range delayed {
+		delayed[k].InitialDelay = time.Hour
+	}
+	if same := before.Reconfigure(delayed, [NumKinds]bool{}, inst); same.probes != before.probes {
+		return "a reload of a delay alone changed a probe"
+	}
+	other := before.Reconfigure(params, [NumKinds]bool{true, true, true}, inst)
+	for k := range params {
+		want := before.probes[k]
+		want.Run, want.Held = 0, false
+		if other.probes[k] != want {
+			return "another action did not begin anew, or changed a result"
+		}
+	}
+	if other.Started(inst) != before.Started(inst) || other.Ready(inst) != before.Ready(inst) || other.Live(inst) != before.Live(inst) {
+		return "another action changed what the target is said to be"
+	}
+	return ""
+}
+
 // normal maps states that behave alike onto one, so that there is an end of them:
 // runs are clamped at the thresholds, and names of instances and times cut to what
 // can be told apart later.
@@ -157,6 +184,9 @@ func TestEveryReachableState(t *testing.T) {
 			state := queue[0]
 			queue = queue[1:]
 			for _, inst := range views {
+				if bad := reloadViolation(state, params, inst); bad != "" {
+					t.Fatalf("%s: %+v with %+v", bad, state, inst)
+				}
 				for _, k := range Kinds() {
 					times := []time.Time{epoch}
 					if tt.maxHold > 0 && state.Probe(k).Held {
@@ -258,10 +288,9 @@ func FuzzTurns(f *testing.F) {
 			}
 			if b%61 == 0 && allExist(target, params) {
 				again := target.Reconfigure(params, [NumKinds]bool{}, inst)
-				if again.Started(inst) != target.Started(inst) || again.Ready(inst) != target.Ready(inst) || again.Live(inst) != target.Live(inst) {
+				if again != target {
 					t.Fatalf("turn %d: a reload without a change made %+v of %+v", i, again, target)
 				}
-				target = again
 			}
 		}
 	})

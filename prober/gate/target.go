@@ -301,7 +301,7 @@ func (t Target) Adopt(k Kind, inst Instance, r Result) Target {
 
 // Reconfigure returns the state under new parameters, for the same instance.
 // What a probe publishes stays, so that a change of the configuration never
-// changes by itself what a target is said to be; runs begin anew. A hold ends
+// changes by itself what a target is said to be. A run begins anew, and a hold ends,
 // where the thresholds differ, or where changed says that the action does. A new
 // startup probe of a started target, and a new readiness probe of a ready one,
 // begin with Success.
@@ -313,10 +313,9 @@ func (t Target) Reconfigure(params [NumKinds]Params, changed [NumKinds]bool, ins
 		}
 		switch before := t.probes[k]; {
 		case before.Exists:
-			before.Run = 0
 			was, is := t.params[k], params[k]
 			if changed[k] || was.SuccessThreshold != is.SuccessThreshold || was.FailureThreshold != is.FailureThreshold {
-				before.Held = false
+				before.Run, before.Held = 0, false
 			}
 			n.probes[k] = before
 		case k == Startup && t.Started(inst):
