@@ -14,6 +14,7 @@
 package prober
 
 import (
+	"log/slog"
 	"reflect"
 	"slices"
 	"strings"
@@ -25,13 +26,23 @@ import (
 
 // Apply makes cfg the configuration. A target that is equal keeps its workers and
 // all that is known of it; a changed one keeps its instance, its published results
-// and, where the labels are equal, its counters; the workers of changed and removed
-// ones have ended when it returns. It does not fail but with ErrStopping.
+// and, where the labels are equal, its counters. Attempts that the new configuration
+// would not make are cut short; Apply waits a moment for them, and what does not end
+// then keeps its own probe waiting and nothing else. It does not fail but with
+// ErrStopping.
 func (m *Manager) Apply(cfg *config.Config) error {
+	cut, entries, err := m.apply(cfg)
+	logAll(entries)
+	m.seeOff(cut)
+	return err
+}
+
+// apply does so, and returns the workers to wait for, and what is to be logged.
+func (m *Manager) apply(cfg *config.Config) (cut []*leaver, entries []entry, err error) {
 	m.applying.Lock()
 	defer m.applying.Unlock()
 	if m.stopping {
-		return ErrStopping
+		return nil, nil, ErrStopping
 	}
 	m.mu.Lock()
 	before, beforeByName := m.targets, m.byName
@@ -39,9 +50,11 @@ func (m *Manager) Apply(cfg *config.Config) error {
 
 	after := make([]*target, len(cfg.Targets))
 	byName := make(map[string]*target, len(cfg.Targets))
+	configs := make(map[string]*config.Target, len(cfg.Targets))
 	var ended, begun []*target
 	for i := range cfg.Targets {
 		c := &cfg.Targets[i]
+		configs[c.Name] = c
 		if was := beforeByName[c.Name]; was != nil && reflect.DeepEqual(was.cfg, c) {
 			after[i], byName[c.Name] = was, was
 			continue
@@ -54,7 +67,11 @@ func (m *Manager) Apply(cfg *config.Config) error {
 		}
 	}
 	m.swapping.Lock()
-	retire(ended)
+	cut = m.reconsider(configs)
+	for _, was := range ended {
+		workers, lines := was.retire(configs[was.cfg.Name])
+		cut, entries = append(cut, workers...), append(entries, lines...)
+	}
 	for i := range cfg.Targets {
 		if c := &cfg.Targets[i]; after[i] == nil {
 			if len(before) > 0 {
@@ -62,9 +79,9 @@ func (m *Manager) Apply(cfg *config.Config) error {
 				alone := *c
 				c = &alone
 			}
-			after[i] = newTarget(m, c, m.sources.acquire(c), beforeByName[c.Name])
-			byName[c.Name] = after[i]
-			begun = append(begun, after[i])
+			t, lines := newTarget(m, c, m.sources.acquire(c), beforeByName[c.Name])
+			after[i], byName[c.Name] = t, t
+			begun, entries = append(begun, t), append(entries, lines...)
 		}
 	}
 
@@ -82,55 +99,43 @@ func (m *Manager) Apply(cfg *config.Config) error {
 	m.mu.Unlock()
 	m.swapping.Unlock()
 
-	for _, t := range begun {
-		t.observe(time.Now()) // what its source saw before anybody could be told
-	}
-	m.logSources(begun)
+	entries = append(entries, m.sourcesChosen(begun)...)
 	m.startAll(begun, beforeByName)
+	for _, t := range begun {
+		entries = append(entries, t.observe(time.Now())...) // what its source saw before anybody could be told
+	}
 	for _, was := range ended {
 		if is := byName[was.cfg.Name]; is == nil || keyOf(&is.cfg.Instance) != keyOf(&was.cfg.Instance) {
 			m.sources.release(was.cfg)
 		}
 	}
-	waitAll(ended, gate.Startup, gate.Readiness, gate.Liveness)
-	return nil
+	return cut, entries, nil
 }
 
-// startAll gives every probe its phase: the first turn comes after a random wait
-// that is short for few probes and spreads many of them out. A probe that was there
-// before begins once its last attempt has ended: however long that takes, no other
-// target waits for it.
+// startAll plans the first turn of every probe. One that goes on as before a reload stays
+// on its grid, so that no reload makes attempts come closer than a period. Any other gets
+// a phase: a random wait that is short for few probes and spreads many of them out.
 func (m *Manager) startAll(targets []*target, before map[string]*target) {
-	first := newPhases(targets)
-	start := func(t *target) {
-		now := time.Now()
-		for _, w := range t.workers {
-			w.start(m.slotBefore(now.Add(first.take(w.probe.Period)), w.probe.Period))
-		}
-	}
-	ready := make(chan *target)
-	waiting := 0
+	phases := newPhases(targets)
 	for _, t := range targets {
 		was := before[t.cfg.Name]
-		if was == nil || !was.turning() {
-			start(t)
-			continue
+		for _, w := range t.workers {
+			now := time.Now()
+			first, ok := time.Time{}, false
+			if was != nil {
+				first, ok = was.worker(w.kind).nextFor(w, now)
+			}
+			if !ok {
+				first = m.slotBefore(now.Add(phases.take(w.probe.Period)), w.probe.Period)
+			}
+			w.start(first)
 		}
-		waiting++
-		go func() {
-			waitAll([]*target{was}, gate.Startup, gate.Readiness, gate.Liveness)
-			ready <- t
-		}()
-	}
-	for range waiting {
-		start(<-ready)
 	}
 }
 
-// logSources says where the instances of these targets come from, one line for all
+// sourcesChosen says where the instances of these targets come from, one line for all
 // that have it for the same reason.
-func (m *Manager) logSources(targets []*target) {
-	const most = 10 // names a line
+func (m *Manager) sourcesChosen(targets []*target) (entries []entry) {
 	names := map[string][]string{}
 	var whys []*config.Instance
 	for _, t := range targets {
@@ -145,16 +150,16 @@ func (m *Manager) logSources(targets []*target) {
 	}
 	for _, i := range whys {
 		n := names[i.Why]
-		m.log.Info("instance source chosen", "source", i.Source, "why", i.Why, "count", len(n), "targets", strings.Join(n[:min(len(n), most)], ","))
+		entries = append(entries, newEntry(m.log, slog.LevelInfo, "instance source chosen",
+			"source", i.Source, "why", i.Why, "count", len(n), "targets", some(n)))
 	}
+	return entries
 }
 
-// retire ends the workers of targets that will be replaced, without waiting for
-// them. From now on nothing about them changes.
-func retire(targets []*target) {
-	for _, t := range targets {
-		t.retire(time.Now())
-	}
+// some returns the first of many names, for a line of the log.
+func some(names []string) string {
+	const most = 10
+	return strings.Join(names[:min(len(names), most)], ",")
 }
 
 // stopAll ends the workers of the kinds: it tells all of them, then waits for each.

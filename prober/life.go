@@ -272,10 +272,11 @@ func (t *target) poke(kinds ...gate.Kind) {
 	}
 }
 
-// observe takes note at once of what the source has just seen. Called without mu.
-func (t *target) observe(now time.Time) {
+// observe takes note at once of what the source has just seen, and returns what is to be
+// logged. Called without mu.
+func (t *target) observe(now time.Time) (entries []entry) {
 	t.mu.Lock()
-	var entries []entry
+	defer t.mu.Unlock()
 	inst := t.instance()
 	changed := inst != t.life.seen
 	s, canLose := t.source.(loser)
@@ -285,14 +286,15 @@ func (t *target) observe(now time.Time) {
 		}
 		t.poke(gate.Startup, gate.Readiness, gate.Liveness)
 	}
-	t.mu.Unlock()
-	logAll(entries)
+	return entries
 }
 
 // declare begins a new instance on top of what the source says; of what it has not
-// seen there is none to replace. Called without mu, of a target that has not retired.
-func (t *target) declare(now time.Time) {
+// seen there is none to replace. It returns what is to be logged. Called without mu, of a
+// target that has not retired.
+func (t *target) declare(now time.Time) []entry {
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	l := &t.life
 	switch of := t.source.Instance(t.cfg.Name).ID; {
 	case t.begin():
@@ -313,32 +315,11 @@ func (t *target) declare(now time.Time) {
 	}
 	entries := t.take(t.instance(), now)
 	t.poke(gate.Startup, gate.Readiness, gate.Liveness)
-	t.mu.Unlock()
-	logAll(entries)
+	return entries
 }
 
 // begin makes a source that infers restarts begin the next instance of what has ended.
 func (t *target) begin() bool {
 	b, ok := t.source.(beginner)
 	return ok && b.Begin(t.cfg.Name)
-}
-
-// retire tells the workers to stop, without waiting for them. From now on nothing
-// about the target changes. Called without mu.
-func (t *target) retire(now time.Time) {
-	t.observe(now) // what its source will not tell any more
-	t.mu.Lock()
-	id := t.source.Instance(t.cfg.Name).ID
-	t.retired = &id
-	t.mu.Unlock()
-	for _, w := range t.workers {
-		w.stop()
-	}
-}
-
-// turning reports whether a turn of the target is under way. Called without mu.
-func (t *target) turning() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return slices.ContainsFunc(t.workers, func(w *worker) bool { return w.stage != resting })
 }

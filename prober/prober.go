@@ -60,15 +60,15 @@ type Manager struct {
 	latenessMu sync.Mutex
 	lateness   Histogram
 
-	// applying is held while the set of workers changes; it is taken before mu and
-	// may be held for as long as an attempt takes to end.
+	// applying is held while the set of workers changes, which no attempt delays; it is
+	// taken before mu.
 	applying sync.Mutex
 	stopping bool // guarded by applying
 
-	// swapping is held while targets are replaced, which no attempt delays; it is taken
-	// after applying and before mu.
+	// swapping is held while targets are replaced; it is taken after applying and before mu.
 	swapping    sync.Mutex
 	terminating bool // guarded by swapping
+	leaving     leaving
 
 	mu      sync.Mutex         // taken before a target's
 	targets []*target          // in the order of the configuration; replaced whole
@@ -99,8 +99,8 @@ func New(opts Options) *Manager {
 func (m *Manager) Stop() {
 	m.tally.stopping() // at once, whatever a reload that is under way waits for
 	m.applying.Lock()
-	defer m.applying.Unlock()
 	m.stopping = true
+	m.applying.Unlock()
 	stopAll(m.list(), gate.Startup, gate.Liveness)
 }
 
@@ -129,10 +129,11 @@ func (m *Manager) Terminate() {
 // them, and waits for all of it.
 func (m *Manager) Close() {
 	m.Stop()
-	m.applying.Lock()
-	defer m.applying.Unlock()
 	m.cancel()
 	stopAll(m.list(), gate.Readiness)
+	for _, is := range m.leaving.all() {
+		is.turns.Wait()
+	}
 	m.sources.close()
 }
 
@@ -160,6 +161,7 @@ func (m *Manager) Status(d Detail) Status {
 	s := Status{Summary: m.tally.read()}
 	m.mu.Unlock()
 	s.InFlight = int(m.inFlight.Load())
+	s.Waiting = len(m.waiting())
 	s.Panics = m.panics.Load()
 	s.SourceUp = m.sources.up()
 	s.Statuses = make([]TargetStatus, len(targets))
@@ -223,6 +225,13 @@ func (m *Manager) Overdue() []string {
 	for _, t := range m.list() {
 		overdue = append(overdue, t.overdue(now)...)
 	}
+	for _, is := range m.waiting() {
+		is.target.mu.Lock()
+		if is.overdue(now) {
+			overdue = append(overdue, is.name().String())
+		}
+		is.target.mu.Unlock()
+	}
 	return overdue
 }
 
@@ -244,20 +253,24 @@ func (m *Manager) Probe(name string) bool {
 // NewInstance declares that a target has been restarted just now. It reports
 // whether there is such a target.
 func (m *Manager) NewInstance(name string) bool {
+	t, entries := m.declare(name)
+	logAll(entries)
+	return t != nil
+}
+
+func (m *Manager) declare(name string) (t *target, entries []entry) {
 	// A target that is just being replaced would take the news to its grave.
 	m.swapping.Lock()
 	defer m.swapping.Unlock()
-	t := m.find(name)
-	if t == nil {
-		return false
+	if t = m.find(name); t != nil {
+		entries = t.declare(time.Now())
 	}
-	t.declare(time.Now())
-	return true
+	return t, entries
 }
 
 // observe takes note of what the source of a target has just seen.
 func (m *Manager) observe(name string) {
 	if t := m.find(name); t != nil {
-		t.observe(time.Now())
+		logAll(t.observe(time.Now()))
 	}
 }

@@ -115,10 +115,12 @@ func TestReloadCounters(t *testing.T) {
 		slower := every(time.Second)
 		slower.Timeout = 3 * time.Second
 		w.apply(labelled(app("app", nil, nil, slower), "a"))
+		w.sleepUntil(2500 * ms)
 		if p := w.probe("app", gate.Liveness); p.counted() != "0/4/0" || p.Durations.Failed.Count != 4 || len(p.LastFailures) != 4 || p.ConsecutiveFailures != 3 || p.Timeout != 3*time.Second {
 			t.Errorf("equal labels, another timeout: %+v", p)
 		}
 		w.apply(labelled(app("app", nil, nil, slower), "b"))
+		w.sleepUntil(3500 * ms)
 		if p := w.probe("app", gate.Liveness); p.counted() != "0/1/0" || p.Durations.Failed.Count != 1 || len(p.LastFailures) != 5 {
 			t.Errorf("another label: %+v", p)
 		}
@@ -128,8 +130,8 @@ func TestReloadCounters(t *testing.T) {
 	})
 }
 
-// A running attempt of a changed or removed target is cut short, waited for, and
-// not counted.
+// A running attempt of a removed target, or of a probe that would now do something else,
+// is cut short, waited for, and not counted.
 func TestReloadCutsAttemptsShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -140,7 +142,9 @@ func TestReloadCutsAttemptsShort(t *testing.T) {
 		w.apply(app("changed", nil, every(time.Second), nil), app("removed", nil, every(time.Second), nil))
 		w.sleepUntil(500 * ms)
 		w.says("changed/readiness", good)
-		w.apply(app("changed", nil, every(2*time.Second), nil))
+		other := every(time.Second)
+		other.HTTPGet.Path = "/other"
+		w.apply(app("changed", nil, other, nil))
 		if p := w.probe("changed", gate.Readiness); p.counted() != "1/0/0" || time.Since(w.begin) != 500*ms {
 			t.Errorf("counted %s at %v, want the new attempt at 500 ms", p.counted(), time.Since(w.begin))
 		}
@@ -201,7 +205,13 @@ func TestSameAction(t *testing.T) {
 		"the host":  {func(c *config.Target) { c.Host = "::1" }, false, true},
 		"the path":  {func(c *config.Target) { c.ReadinessProbe.HTTPGet.Path = "/x" }, false, true},
 		"the env":   {func(c *config.Target) { c.Env = []config.EnvVar{{Name: "A"}} }, true, false},
-		"the kind":  {func(c *config.Target) { c.ReadinessProbe = nil }, false, true},
+		"the container": {func(c *config.Target) {
+			c.Instance = config.Instance{Source: config.SourceDocker, Container: "x"}
+		}, true, false},
+		"the watch": {func(c *config.Target) {
+			c.Instance = config.Instance{Source: config.SourceKubernetes, Container: "x"}
+		}, true, true},
+		"the kind": {func(c *config.Target) { c.ReadinessProbe = nil }, false, true},
 	} {
 		a, b := base(), base()
 		change.do(&b)

@@ -16,8 +16,6 @@ package prober
 import (
 	"context"
 	"log/slog"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -80,6 +78,7 @@ type sources struct {
 
 	mu      sync.Mutex
 	running map[sourceKey]*watching
+	runs    sync.WaitGroup // the Runs of all watchers, also of those that have been released
 }
 
 // watching is a watcher that runs.
@@ -87,7 +86,6 @@ type watching struct {
 	instance.Watcher
 	targets map[string]bool // guarded by the caller of sources
 	cancel  context.CancelFunc
-	done    sync.WaitGroup
 }
 
 // acquire returns the source of a target, which watches it from now on.
@@ -112,7 +110,7 @@ func (s *sources) acquire(c *config.Target) instance.Source {
 func (s *sources) start(key sourceKey, w *watching) {
 	var ctx context.Context
 	ctx, w.cancel = context.WithCancel(context.Background())
-	w.done.Go(func() {
+	s.runs.Go(func() {
 		if err := w.Run(ctx, s.changed); err != nil {
 			s.log.Error("an instance source has ended: restarts are not seen any more", "source", key.source, "err", err)
 		}
@@ -123,7 +121,7 @@ func (s *sources) start(key sourceKey, w *watching) {
 }
 
 // release ends the watch of a target by the source that c asks for. A source that
-// has no more targets ends, and has ended when it returns.
+// has no more targets ends. Nobody but close waits for that: what it reads may hang.
 func (s *sources) release(c *config.Target) {
 	key := keyOf(&c.Instance)
 	s.mu.Lock()
@@ -140,20 +138,16 @@ func (s *sources) release(c *config.Target) {
 	delete(s.running, key)
 	s.mu.Unlock()
 	w.cancel()
-	w.done.Wait()
 }
 
 // close ends all and waits for them.
 func (s *sources) close() {
 	s.mu.Lock()
-	all := slices.Collect(maps.Values(s.running))
-	s.mu.Unlock()
-	for _, w := range all {
+	for _, w := range s.running {
 		w.cancel()
 	}
-	for _, w := range all {
-		w.done.Wait()
-	}
+	s.mu.Unlock()
+	s.runs.Wait()
 }
 
 // up says of each source in use, static ones aside, whether it sees what it is asked

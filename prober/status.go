@@ -52,6 +52,8 @@ type Status struct {
 	Statuses []TargetStatus
 	// InFlight is how many attempts are running.
 	InFlight int
+	// Waiting is how many probes wait for an attempt from before a reload to end.
+	Waiting int
 	// Panics is how many panics in an action were caught.
 	Panics uint64
 	// Lateness is how late turns began after their time, in seconds.

@@ -48,10 +48,11 @@ type target struct {
 	retired *string
 }
 
-// newTarget returns c as a target whose workers do not run yet. What it keeps of
-// before, which may be nil and has retired, is said at Apply. Called with m.swapping held.
-func newTarget(m *Manager, c *config.Target, source instance.Source, before *target) *target {
-	t := &target{
+// newTarget returns c as a target whose workers do not run yet, and what is to be logged.
+// What it keeps of before, which may be nil and has retired, is said at Apply. Called with
+// m.swapping held.
+func newTarget(m *Manager, c *config.Target, source instance.Source, before *target) (t *target, entries []entry) {
+	t = &target{
 		m:      m,
 		cfg:    c,
 		source: source,
@@ -100,15 +101,15 @@ func newTarget(m *Manager, c *config.Target, source instance.Source, before *tar
 	if before == nil {
 		t.state = gate.New(params)
 	} else {
-		t.inherit(before, params, changed)
+		entries = t.inherit(before, params, changed)
 	}
 	inst := t.instance()
-	logAll(t.meet(inst))
+	entries = append(entries, t.meet(inst)...)
 	t.settle(inst, now)
 	t.flags = t.derive(inst)
 	t.noteStarted(inst, now)
 	t.tellHeld()
-	return t
+	return t, entries
 }
 
 // newAttempt returns what an attempt of a probe does. A command runs where the
@@ -120,8 +121,9 @@ func newAttempt(m *Manager, c *config.Target, p *config.Probe, source instance.S
 	return m.newAction(c, p)
 }
 
-// inherit takes over from the target's former configuration, which has retired.
-func (t *target) inherit(before *target, params [gate.NumKinds]gate.Params, changed [gate.NumKinds]bool) {
+// inherit takes over from the target's former configuration, which has retired. It
+// returns what is to be logged.
+func (t *target) inherit(before *target, params [gate.NumKinds]gate.Params, changed [gate.NumKinds]bool) []entry {
 	before.mu.Lock() // its last turns may be on their way out
 	defer before.mu.Unlock()
 	t.life, t.state = before.life.clone(), before.state
@@ -143,7 +145,7 @@ func (t *target) inherit(before *target, params [gate.NumKinds]gate.Params, chan
 		}
 	}
 	inst := t.instance()
-	logAll(t.meet(inst))
+	entries := t.meet(inst)
 	t.state = t.state.Reconfigure(params, changed, inst)
 	sameSeries := slices.Equal(before.cfg.Labels, t.cfg.Labels)
 	if !sameSeries {
@@ -162,10 +164,12 @@ func (t *target) inherit(before *target, params [gate.NumKinds]gate.Params, chan
 			w.counts = was.cloneCounts()
 		}
 	}
+	return entries
 }
 
 // sameAction reports whether a kind's attempts do the same under both
-// configurations; how often and how long they may take is not part of it.
+// configurations; how often and how long they may take is not part of it. The same
+// command in another container is another action.
 func sameAction(a, b *config.Target, k gate.Kind) bool {
 	what := func(t *config.Target) any {
 		p := t.Probe(k)
@@ -174,10 +178,15 @@ func sameAction(a, b *config.Target, k gate.Kind) bool {
 		}
 		only := config.Probe{Exec: p.Exec, HTTPGet: p.HTTPGet, TCPSocket: p.TCPSocket, GRPC: p.GRPC}
 		if p.Exec != nil {
+			var in config.Instance
+			if i := t.Instance; i.Source == config.SourceDocker {
+				in = config.Instance{Source: i.Source, Container: i.Container, Label: i.Label, Socket: i.Socket}
+			}
 			return struct {
 				config.Probe
 				Env []config.EnvVar
-			}{only, t.Env}
+				In  config.Instance
+			}{only, t.Env, in}
 		}
 		return struct {
 			config.Probe
@@ -185,6 +194,13 @@ func sameAction(a, b *config.Target, k gate.Kind) bool {
 		}{only, t.Host}
 	}
 	return reflect.DeepEqual(what(a), what(b))
+}
+
+// sameRun reports whether what a kind's probe counts towards its thresholds goes on from
+// one configuration to the other.
+func sameRun(a, b *config.Target, k gate.Kind) bool {
+	p, q := a.Probe(k), b.Probe(k)
+	return sameAction(a, b, k) && p.SuccessThreshold == q.SuccessThreshold && p.FailureThreshold == q.FailureThreshold
 }
 
 // logger returns a logger that names the target. It is made when there is something to

@@ -101,11 +101,18 @@ func (w *worker) logger() *slog.Logger {
 }
 
 // start schedules the first turn for the point first of the grid, or for now if
-// that is past. Told to stop before, the worker does nothing with that turn.
+// that is past; or, after an attempt from before a reload, for when that has ended. Told to
+// stop before, the worker does nothing.
 func (w *worker) start(first time.Time) {
 	w.target.mu.Lock()
 	defer w.target.mu.Unlock()
-	w.schedule(first, time.Now())
+	if w.stopped {
+		return
+	}
+	w.due = w.target.m.moment(first)
+	if !w.target.m.leaving.has(w.name()) {
+		w.schedule(first, time.Now())
+	}
 }
 
 // schedule sets the timer for a turn, with target.mu held.
@@ -123,11 +130,11 @@ func (w *worker) schedule(due, now time.Time) {
 // poke makes the worker take a turn now or, if it is in one, right after it. The
 // grid begins anew when that turn begins (kubelet rule 2.6.3). With target.mu held.
 func (w *worker) poke() {
-	if w.stopped || w.quit || w.timer == nil {
+	if w.stopped || w.quit || w.due == 0 {
 		return
 	}
 	w.poked = true
-	if w.stage == resting && w.timer.Stop() {
+	if w.timer != nil && w.stage == resting && w.timer.Stop() {
 		w.readyAt = w.target.m.moment(time.Now())
 		w.timer.Reset(0)
 	}
@@ -152,8 +159,13 @@ func (w *worker) revive() {
 func (w *worker) stop() {
 	w.target.mu.Lock()
 	defer w.target.mu.Unlock()
+	w.halt(true)
+}
+
+// halt is stop with target.mu held; without cut a running attempt goes on.
+func (w *worker) halt(cut bool) {
 	w.stopped = true
-	if w.cancel != nil {
+	if cut && w.cancel != nil {
 		w.cancel()
 	}
 	if w.timer != nil && w.timer.Stop() {
@@ -176,6 +188,7 @@ func (w *worker) takeTurn() (again bool) {
 	defer cancel()
 	begun, ok := w.begin(ctx, cancel)
 	if !ok {
+		m.leave(w, nil)
 		return false
 	}
 
@@ -191,13 +204,17 @@ func (w *worker) takeTurn() (again bool) {
 	}
 
 	var entries []entry
+	var last *bequest
 	t.mu.Lock()
-	if attempted && ctx.Err() == nil {
+	switch {
+	case !attempted || ctx.Err() != nil:
+	case t.retired != nil:
+		last = &bequest{made, begun.changes, begun.at, ended}
+	default:
 		entries = w.fold(made, begun.changes, begun.at, ended)
-		if begun.changes == t.life.changes {
-			w.standing = w.standing.after(&made, ended.Sub(begun.at))
-		}
+		w.stand(made, begun.changes, ended.Sub(begun.at))
 	}
+	stopped := w.stopped
 	w.stage, w.cancel, w.began = resting, nil, 0
 	if now := time.Now(); !w.stopped && !w.quit {
 		due := w.next(now)
@@ -211,6 +228,9 @@ func (w *worker) takeTurn() (again bool) {
 	}
 	t.mu.Unlock()
 	logAll(entries)
+	if stopped {
+		m.leave(w, last)
+	}
 	return again
 }
 
@@ -259,11 +279,15 @@ func (w *worker) next(now time.Time) time.Time {
 	if w.poked {
 		return now
 	}
-	next := w.target.m.timeOf(w.due).Add(w.probe.Period)
-	if late := now.Sub(next); late > 0 {
-		next = next.Add(late.Truncate(w.probe.Period))
+	return w.latest(w.target.m.timeOf(w.due).Add(w.probe.Period), now)
+}
+
+// latest returns a point of the grid or, if that is past, the latest one after it that is.
+func (w *worker) latest(point, now time.Time) time.Time {
+	if late := now.Sub(point); late > 0 {
+		point = point.Add(late.Truncate(w.probe.Period))
 	}
-	return next
+	return point
 }
 
 // overdue reports whether the next turn, or the end of the attempt that is running,

@@ -1,0 +1,283 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package prober
+
+import (
+	"log/slog"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/prober/gate"
+)
+
+// leaveTime is how long a reload waits for the attempts that it has cut short. Mostly
+// they end at once; what does not end then may never end (a child that no kill reaches).
+const leaveTime = time.Second
+
+// probeName names a probe across reloads.
+type probeName struct {
+	target string
+	kind   gate.Kind
+}
+
+func (p probeName) String() string { return p.target + "/" + p.kind.String() }
+
+func (w *worker) name() probeName { return probeName{w.target.cfg.Name, w.kind} }
+
+// leaving are the workers that a reload has replaced, or removed, in the middle of a
+// turn. There is one for each probe at most: what comes after it begins once it has ended.
+type leaving struct {
+	mu sync.Mutex // taken last
+	of map[probeName]*leaver
+}
+
+type leaver struct {
+	*worker
+	ended chan struct{} // closed when its turn has ended
+	told  bool          // the log has said that it does not end
+	cut   bool          // its attempt has been cut short; guarded by target.mu
+}
+
+// add takes in a worker in the middle of a turn, with its target's mu held.
+func (l *leaving) add(w *worker, cut bool) *leaver {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.of == nil {
+		l.of = map[probeName]*leaver{}
+	}
+	is := &leaver{worker: w, cut: cut, ended: make(chan struct{})}
+	l.of[w.name()] = is
+	return is
+}
+
+// remove takes out a worker whose turn has ended; nil if it is none of them.
+func (l *leaving) remove(w *worker) *leaver {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	name := w.name()
+	if is := l.of[name]; is != nil && is.worker == w {
+		delete(l.of, name)
+		return is
+	}
+	return nil
+}
+
+// has reports whether a probe of that name is to wait.
+func (l *leaving) has(name probeName) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.of[name] != nil
+}
+
+// all returns the workers, in the order of their names.
+func (l *leaving) all() []*leaver {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := make([]*leaver, 0, len(l.of))
+	for _, is := range l.of {
+		all = append(all, is)
+	}
+	slices.SortFunc(all, func(a, b *leaver) int { return strings.Compare(a.name().String(), b.name().String()) })
+	return all
+}
+
+// tell returns those of some workers that have not ended and that the log has not told
+// of, which it does now.
+func (l *leaving) tell(of []*leaver) (names []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, is := range of {
+		if l.of[is.name()] == is && !is.told {
+			is.told = true
+			names = append(names, is.name().String())
+		}
+	}
+	return names
+}
+
+// bequest is an attempt that ended after a reload and still counts.
+type bequest struct {
+	made         tried
+	changes      uint64
+	began, ended time.Time
+}
+
+// leave is the end of a worker that has been told to stop. If a reload has replaced it,
+// the probe in its place takes over its attempt, if that counts, and begins.
+func (m *Manager) leave(w *worker, last *bequest) {
+	logAll(m.handOver(w, last))
+}
+
+func (m *Manager) handOver(w *worker, last *bequest) (entries []entry) {
+	m.swapping.Lock() // a target that is just being replaced is nobody's heir
+	defer m.swapping.Unlock()
+	is := m.leaving.remove(w)
+	if is == nil {
+		return nil
+	}
+	defer close(is.ended)
+	if is.told {
+		entries = append(entries, newEntry(w.logger(), slog.LevelInfo, "an attempt has ended that a reload had cut short"))
+	}
+	if t := m.find(w.target.cfg.Name); t != nil {
+		if heir := t.worker(w.kind); heir != nil {
+			entries = append(entries, heir.succeed(w, last)...)
+		}
+	}
+	return entries
+}
+
+// succeed makes the worker begin in the place of one that has ended. It returns what is
+// to be logged.
+func (w *worker) succeed(before *worker, last *bequest) (entries []entry) {
+	w.target.mu.Lock()
+	defer w.target.mu.Unlock()
+	if w.stopped {
+		return nil
+	}
+	if last != nil {
+		if scrub := before.target.scrub; scrub != nil {
+			last.made.Output = scrub.Replace(last.made.Output)
+		}
+		entries = w.fold(last.made, last.changes, last.began, last.ended)
+		w.stand(last.made, last.changes, last.ended.Sub(last.began))
+	}
+	if w.due != 0 && w.timer == nil { // else Apply has yet to begin it
+		now := time.Now()
+		first := w.latest(w.target.m.timeOf(w.due), now)
+		if w.poked {
+			first = now
+		}
+		w.schedule(first, now)
+	}
+	return entries
+}
+
+// nextFor returns when the worker that a reload has put in the place of w, which may be
+// nil, takes its first turn, if it is to go on as w would have.
+func (w *worker) nextFor(is *worker, now time.Time) (first time.Time, ok bool) {
+	if w == nil || !sameRun(w.target.cfg, is.target.cfg, w.kind) {
+		return time.Time{}, false
+	}
+	w.target.mu.Lock()
+	defer w.target.mu.Unlock()
+	switch {
+	case w.quit || w.due == 0:
+		return time.Time{}, false
+	case w.poked:
+		return now, true
+	}
+	first = is.latest(w.target.m.timeOf(w.due), now)
+	if longest := now.Add(is.probe.Period); first.After(longest) {
+		first = longest
+	}
+	return first, true
+}
+
+// reconsider cuts attempts short that a reload before this one let go on, and that this
+// configuration would not make so. It returns them.
+func (m *Manager) reconsider(next map[string]*config.Target) (cut []*leaver) {
+	now := time.Now()
+	for _, is := range m.leaving.all() {
+		t := is.target
+		t.mu.Lock()
+		if !is.cut && !is.goesOn(next[t.cfg.Name], now) {
+			is.cut = true
+			is.halt(true)
+			cut = append(cut, is)
+		}
+		t.mu.Unlock()
+	}
+	return cut
+}
+
+// goesOn reports whether the worker's attempt is one that another configuration of its
+// target, nil for none, would make as well: it counts there. One that should have ended
+// long ago does not. With target.mu held.
+func (w *worker) goesOn(next *config.Target, now time.Time) bool {
+	t, k := w.target, w.kind
+	if next == nil || next.Probe(k) == nil || w.began == 0 || now.Sub(t.m.timeOf(w.began))-leaveTime > maxTries*w.probe.Timeout {
+		return false
+	}
+	return w.probe.Timeout == next.Probe(k).Timeout && sameAction(t.cfg, next, k) && reflect.DeepEqual(t.cfg.Instance, next.Instance)
+}
+
+// retire ends the target's workers, without waiting for them. next is what comes after
+// it, or nil. It returns those whose attempts are cut short, and what is to be logged.
+// From now on nothing about the target changes. Called without mu.
+func (t *target) retire(next *config.Target) (cut []*leaver, entries []entry) {
+	now := time.Now()
+	entries = t.observe(now) // what its source will not tell any more
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	id := t.source.Instance(t.cfg.Name).ID
+	t.retired = &id
+	for _, w := range t.workers {
+		goesOn := w.goesOn(next, now)
+		w.halt(!goesOn)
+		switch {
+		case goesOn: // what comes after it counts from its turn
+			w.due += moment(w.probe.Period)
+			t.m.leaving.add(w, false)
+		case w.stage != resting:
+			cut = append(cut, t.m.leaving.add(w, true))
+		}
+	}
+	return cut, entries
+}
+
+// seeOff waits for attempts that this reload has cut short, but not for ever, and logs
+// which go on.
+func (m *Manager) seeOff(cut []*leaver) {
+	timer := time.NewTimer(leaveTime)
+	defer timer.Stop()
+	for _, is := range cut {
+		select {
+		case <-is.ended:
+			continue
+		case <-timer.C:
+		}
+		names := m.leaving.tell(cut)
+		if len(names) > 0 {
+			m.log.Warn("attempts that a reload has cut short do not end: their probes wait for them, and nothing else does",
+				"count", len(names), "probes", some(names))
+		}
+		return
+	}
+}
+
+// waiting returns the workers that probes of the configuration wait for.
+func (m *Manager) waiting() []*leaver {
+	m.mu.Lock()
+	byName := m.byName
+	m.mu.Unlock()
+	return slices.DeleteFunc(m.leaving.all(), func(is *leaver) bool {
+		t := byName[is.target.cfg.Name]
+		return t == nil || t.worker(is.kind) == nil
+	})
+}
+
+// Waiting returns target/kind of the probes that wait for an attempt from before a reload
+// to end.
+func (m *Manager) Waiting() []string {
+	var names []string
+	for _, is := range m.waiting() {
+		names = append(names, is.name().String())
+	}
+	return names
+}

@@ -1,0 +1,221 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package prober
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/prober/action"
+	"github.com/prober-exporter/prober_exporter/prober/gate"
+)
+
+// 15 reloads, 2 s apart, that change a label keep no dead target alive, nor do they kill
+// one early: its attempts are made when they would have been made without them, also
+// those that a reload falls into.
+func TestReloadsKeepNobodyAlive(t *testing.T) {
+	for _, takes := range []time.Duration{0, 3 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			defer w.m.Close()
+			slow := every(10 * time.Second)
+			slow.Timeout = 5 * time.Second
+			target := func(i int) config.Target {
+				return labelled(app("app", nil, every(time.Second), slow), fmt.Sprint(i))
+			}
+			w.apply(target(0))
+			w.sleepUntil(time.Second)
+			w.takes("app/liveness", takes, bad)
+			for i := range 15 {
+				w.sleepUntil(time.Duration(2*i+1)*time.Second + 500*ms)
+				w.apply(target(i + 1))
+				if i == 14 {
+					w.is("app", "SRL")
+				}
+			}
+			w.sleepUntil(30*time.Second + takes - ms)
+			w.is("app", "SRL")
+			w.sleepUntil(30*time.Second + takes)
+			w.is("app", "SRl")
+			equal(t, "attempts", w.at("app/liveness"), 0, 10*time.Second, 20*time.Second, 30*time.Second)
+			if p := w.probe("app", gate.Readiness); w.at("app/readiness")[30] != 30*time.Second || p.Period != time.Second {
+				t.Errorf("readiness attempts at %v, want one a second", w.at("app/readiness"))
+			}
+		})
+	}
+}
+
+// stuckIn makes a probe's next attempt last until release is called, whatever ends it.
+func (w *world) stuckIn(name string) (release func()) {
+	stuck := make(chan struct{})
+	w.on(name, func(ctx context.Context) (action.Outcome, error) {
+		<-stuck
+		return good, ctx.Err()
+	})
+	return func() {
+		w.says(name, good)
+		close(stuck)
+	}
+}
+
+// An attempt that cannot be ended holds up its own probe alone: not the reload that cuts
+// it short, not the next ones, not the other probes of its target. It is told of once;
+// its probe is named, and overdue as without a reload, and goes on when it has ended.
+func TestReloadsPassAnAttemptThatDoesNotEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		release := w.stuckIn("app/liveness")
+		target := func(path string) config.Target {
+			liveness := every(time.Second)
+			liveness.HTTPGet.Path = path
+			return app("app", nil, every(time.Second), liveness)
+		}
+		w.apply(target("/0"))
+		w.sleepUntil(500 * ms)
+		for i := range 5 {
+			w.apply(target(fmt.Sprint("/", i+1)))
+			if since, longest := time.Since(w.begin), 500*ms+leaveTime; since > longest {
+				t.Fatalf("reload %d ended at %v, want %v: it waited for what does not end", i, since, longest)
+			}
+		}
+		w.apply() // removed, and there again
+		if w.m.Waiting() != nil || w.m.Status(Brief).Waiting != 0 {
+			t.Errorf("%v wait, and there is no target", w.m.Waiting())
+		}
+		w.apply(target("/last"))
+		if got, want := w.m.Waiting(), []string{"app/liveness"}; !slices.Equal(got, want) || w.m.Status(Brief).Waiting != 1 {
+			t.Errorf("%v wait, want %v", got, want)
+		}
+		w.sleepUntil(10500 * ms)
+		if got := len(w.at("app/readiness")); got < 10 {
+			t.Errorf("%d attempts at readiness in 10 s", got)
+		}
+		if got := w.at("app/liveness"); len(got) != 1 || w.m.Overdue() != nil {
+			t.Errorf("liveness attempts at %v, overdue %v; want the one that is stuck, and nothing overdue yet", got, w.m.Overdue())
+		}
+		w.sleepUntil(34 * time.Second) // three timeouts and 30 s
+		if got, want := w.m.Overdue(), []string{"app/liveness"}; !slices.Equal(got, want) {
+			t.Errorf("overdue: %v, want %v", got, want)
+		}
+		release()
+		w.sleepUntil(36 * time.Second)
+		if p := w.probe("app", gate.Liveness); p.Successful < 2 || p.Failed+p.Unknown != 0 {
+			t.Errorf("the attempts after that: %s, want successes alone", p.counted())
+		}
+		if w.m.Waiting() != nil || w.m.Overdue() != nil {
+			t.Errorf("%v wait, %v is overdue", w.m.Waiting(), w.m.Overdue())
+		}
+		for _, line := range []string{
+			`level=WARN msg="attempts that a reload has cut short do not end: their probes wait for them, and nothing else does" count=1 probes=app/liveness`,
+			`level=INFO msg="an attempt has ended that a reload had cut short" target=app probe_type=Liveness`,
+		} {
+			if n := strings.Count(w.logged(), line); n != 1 {
+				t.Errorf("logged %d times: %s\n%s", n, line, w.logged())
+			}
+		}
+	})
+}
+
+// An attempt that a reload lets go on counts for the probe that comes after it, and is
+// cut short by the next reload, if that would make another one.
+func TestReloadTakesOverAnAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		liveness := every(5 * time.Second)
+		liveness.Timeout = 4 * time.Second
+		w.apply(app("app", nil, nil, liveness))
+		w.takes("app/liveness", 3*time.Second, bad)
+		w.sleepUntil(6 * time.Second) // in its second attempt
+		w.apply(labelled(app("app", nil, nil, liveness), "a"))
+		w.apply(labelled(app("app", nil, nil, liveness), "b"))
+		if got := w.m.Waiting(); time.Since(w.begin) != 6*time.Second || len(got) != 1 {
+			t.Errorf("at %v, %v wait: want no wait for an attempt that goes on", time.Since(w.begin), got)
+		}
+		w.sleepUntil(9 * time.Second)
+		if p := w.probe("app", gate.Liveness); p.counted() != "0/1/0" || p.Run != 1 || p.ConsecutiveFailures != 1 || len(p.Attempts) != 2 {
+			t.Errorf("after the attempt: %+v", p)
+		}
+		w.sleepUntil(11 * time.Second) // in its third
+		w.apply(labelled(app("app", nil, nil, liveness), "c"))
+		other := every(5 * time.Second)
+		other.HTTPGet.Path = "/other"
+		w.apply(labelled(app("app", nil, nil, other), "c"))
+		w.sleepUntil(11500 * ms)
+		if p := w.probe("app", gate.Liveness); p.counted() != "0/0/0" || p.Run != 0 {
+			t.Errorf("after a reload that makes other attempts: %+v", p)
+		}
+		equal(t, "attempts", w.at("app/liveness"), 0, 5*time.Second, 10*time.Second, 11*time.Second)
+	})
+}
+
+// What is to come at once comes at once in spite of a reload, and a shorter period
+// counts from now.
+func TestReloadKeepsTheGrid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		w.apply(app("app", nil, nil, every(time.Hour)), app("poked", nil, every(time.Hour), nil))
+		w.sleepUntil(time.Minute)
+		release := w.stuckIn("poked/readiness")
+		w.m.Probe("poked")
+		synctest.Wait()
+		w.m.Probe("poked") // while one is under way
+		w.apply(app("app", nil, nil, every(10*time.Second)), labelled(app("poked", nil, every(time.Hour), nil), "x"))
+		release()
+		w.sleepUntil(71 * time.Second)
+		equal(t, "a shorter period", w.at("app/liveness"), 0, 70*time.Second)
+		equal(t, "a poked probe", w.at("poked/readiness"), 0, time.Minute, time.Minute)
+	})
+}
+
+// From Stop on nothing counts that goes on from before a reload; Close waits for it.
+func TestStopAfterAReload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		once := every(time.Second)
+		once.FailureThreshold, once.Timeout = 1, 10*time.Second
+		w.takes("app/liveness", 5*time.Second, bad)
+		release := w.stuckIn("app/readiness")
+		liveness := *once
+		w.apply(app("app", nil, once, &liveness))
+		w.sleepUntil(time.Second)
+		w.apply(labelled(app("app", nil, once, &liveness), "x"))
+		w.m.Stop()
+		w.sleepUntil(20 * time.Second)
+		if p := w.probe("app", gate.Liveness); p.counted() != "0/0/0" || p.Result != gate.Success {
+			t.Errorf("liveness after Stop: %s, %v", p.counted(), p.Result)
+		}
+		closed := make(chan struct{})
+		go func() {
+			w.m.Close()
+			close(closed)
+		}()
+		synctest.Wait()
+		select {
+		case <-closed:
+			t.Error("Close did not wait for an attempt")
+		default:
+		}
+		release()
+		<-closed
+	})
+}

@@ -1,0 +1,153 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package prober
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/prober/gate"
+	"github.com/prober-exporter/prober_exporter/prober/instance"
+)
+
+// calling is a log that does something with every line.
+type calling struct{ do func(line string) }
+
+func (calling) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelInfo }
+func (c calling) WithAttrs([]slog.Attr) slog.Handler         { return c }
+func (c calling) WithGroup(string) slog.Handler              { return c }
+
+func (c calling) Handle(_ context.Context, r slog.Record) error {
+	c.do(r.Message)
+	return nil
+}
+
+// meets makes everything happen that is logged: of probes, of instances, and of a reload
+// that finds a new one.
+func meets(w *world, v *view) {
+	c := watched("view")
+	c.Instance.Auto = true
+	ends := func() {
+		ended := v.Instance("app")
+		ended.Phase = gate.Terminated
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.seen["app"] = ended // and tells nobody: the reload finds it
+	}
+	w.apply(c)
+	v.sees(runs("a"))
+	w.says("app/liveness", bad)
+	w.sleepUntil(5 * time.Second)
+	v.sees(runs("b"))
+	w.m.NewInstance("app")
+	ends()
+	w.apply(labelled(c, "x"))
+	v.mu.Lock()
+	v.seen["app"] = runs("c")
+	v.mu.Unlock()
+	source := c
+	source.Instance.Source = "other"
+	w.apply(labelled(source, "y"))
+	w.stuckIn("app/readiness")()
+	w.sleepUntil(10 * time.Second)
+	w.apply()
+}
+
+func logging(t *testing.T, do func(w *world, line string), then func(w *world, v *view)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		v := &view{seen: map[string]gate.Instance{}}
+		w.m.log = slog.New(calling{func(line string) { do(w, line) }})
+		w.m.sources.log = w.m.log
+		w.m.sources.make = func(*config.Instance, *slog.Logger) instance.Watcher { return v }
+		then(w, v)
+	})
+}
+
+// A log that asks the manager about everything gets its answers: no line is written with
+// a lock held.
+func TestLogWithoutLocks(t *testing.T) {
+	lines := map[string]bool{}
+	var mu sync.Mutex
+	logging(t, func(w *world, line string) {
+		w.m.Status(Full)
+		w.m.Summary()
+		w.m.Target("app", Full)
+		w.m.Overdue()
+		w.m.Waiting()
+		w.m.Removed("app")
+		w.m.Probe("nobody")
+		w.m.NewInstance("nobody")
+		w.m.Lateness()
+		w.m.applying.Lock() // as an Apply would
+		w.m.applying.Unlock()
+		mu.Lock()
+		defer mu.Unlock()
+		lines[line] = true
+	}, meets)
+	for _, line := range []string{"instance source chosen", "probe failed", "result changed", "new instance", "instance does not run"} {
+		if !lines[line] {
+			t.Errorf("not logged: %s; the test lacks something", line)
+		}
+	}
+}
+
+// While nobody takes a line of a reload, targets are asked about, told of, and reloaded.
+func TestLogThatBlocks(t *testing.T) {
+	var stuck atomic.Pointer[chan struct{}]
+	logging(t, func(*world, string) {
+		if c := stuck.Load(); c != nil {
+			<-*c
+		}
+	}, func(w *world, v *view) {
+		w.apply(watched("view"))
+		v.sees(runs("a"))
+		w.sleepUntil(time.Second)
+		w.is("app", "SRL")
+		release := make(chan struct{})
+		stuck.Store(&release)
+		ended := v.Instance("app")
+		ended.Phase = gate.Terminated
+		v.mu.Lock()
+		v.seen["app"] = ended
+		v.mu.Unlock()
+		var reloads sync.WaitGroup
+		for i := range 2 {
+			reloads.Go(func() {
+				if err := w.m.Apply(&config.Config{Targets: []config.Target{labelled(watched("view"), fmt.Sprint(i))}}); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+		}
+		w.is("app", "srL")
+		if s, _ := w.m.Target("app", Brief); s.Labels[0].Value != "1" {
+			t.Errorf("%+v: the second reload waits for the log of the first", s.Labels)
+		}
+		if got := w.m.Status(Full).Summary; got.Ready != 0 || got.Live != 1 {
+			t.Errorf("%+v, want nobody ready, and one live", got)
+		}
+		close(release)
+		reloads.Wait()
+	})
+}
