@@ -54,6 +54,7 @@ const (
 	targetInfo
 	exporterTargets
 	exporterInFlight
+	exporterWaiting
 	exporterSourceUp
 	exporterLateness
 	exporterPanics
@@ -173,6 +174,10 @@ var table = [numMetrics]struct {
 	exporterInFlight: {
 		"prober_exporter_probes_in_flight",
 		"Attempts that are running.", nil,
+	},
+	exporterWaiting: {
+		"prober_exporter_reload_waiting_probes",
+		"Probes that wait for an attempt from before a reload to end.", nil,
 	},
 	exporterSourceUp: {
 		"prober_exporter_source_up",

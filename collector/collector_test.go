@@ -69,6 +69,7 @@ func rich() prober.Status {
 	return prober.Status{
 		Summary:  prober.Summary{Loaded: true, Targets: 3, Started: 2, Ready: 1, Live: 2},
 		InFlight: 4,
+		Waiting:  2,
 		Panics:   1,
 		Lateness: observed(0, time.Millisecond, 30*time.Millisecond, 20*time.Second),
 		SourceUp: map[string]bool{"static": true, "docker": false},

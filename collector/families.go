@@ -96,6 +96,7 @@ var families = [numMetrics]family{
 	targetInfo:       {isGauge, ofInfos, func(*series) (float64, bool) { return 1, true }},
 	exporterTargets:  {isGauge, ofExporter, func(s *series) (float64, bool) { return float64(s.status.Targets), true }},
 	exporterInFlight: {isGauge, ofExporter, func(s *series) (float64, bool) { return float64(s.status.InFlight), true }},
+	exporterWaiting:  {isGauge, ofExporter, func(s *series) (float64, bool) { return float64(s.status.Waiting), true }},
 	exporterSourceUp: {isGauge, ofSources, func(s *series) (float64, bool) { return number(s.up) }},
 	exporterLateness: {isHistogram, ofExporter, func(*series) (float64, bool) { return 0, true }},
 	exporterPanics:   {isCounter, ofExporter, func(s *series) (float64, bool) { return float64(s.status.Panics), true }},

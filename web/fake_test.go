@@ -38,7 +38,7 @@ type fake struct {
 	unloaded, stopping bool
 	terminating        int // how often it was told so
 	removed            map[string]bool
-	overdue            []string
+	overdue, waiting   []string
 	sourceUp           map[string]bool
 
 	statusCalls         int
@@ -90,6 +90,7 @@ func (f *fake) Asked(name string, k gate.Kind) {
 }
 
 func (f *fake) Overdue() []string { return f.overdue }
+func (f *fake) Waiting() []string { return f.waiting }
 
 func (f *fake) Probe(name string) bool {
 	_, ok := f.Target(name, prober.Brief)

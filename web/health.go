@@ -221,6 +221,9 @@ func (s *Server) agentReady() *report {
 // agentHealthy answers whether the turns of all probes come when they should.
 func (s *Server) agentHealthy(verbose bool) *report {
 	rep := &report{Check: "agent healthy", OK: true}
+	for _, probe := range s.opts.Prober.Waiting() {
+		rep.warn(warning{probe, "waits for an attempt from before a reload to end"})
+	}
 	for _, probe := range s.opts.Prober.Overdue() {
 		target, kind := probe, ""
 		if i := strings.LastIndexByte(probe, '/'); i >= 0 {

@@ -50,6 +50,9 @@ type Prober interface {
 	Asked(name string, k gate.Kind)
 	// Overdue names the probes, as target/kind, whose turn is overdue.
 	Overdue() []string
+	// Waiting names the probes, as target/kind, that wait for an attempt of before a
+	// reload to end.
+	Waiting() []string
 	// Probe makes each probe of a target take a turn now, false if there is no such
 	// target.
 	Probe(name string) bool
