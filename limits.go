@@ -124,6 +124,8 @@ func (l *loader) warnOfFiles(cfg *config.Config) {
 	}
 	l.filesWarned = needed
 	every := prober.HangingEvery(cfg, limit, l.maxInFlight)
-	l.log.Warn("the limit of open files is low: if all targets hang, attempts at them wait for each other, and clients for connections; targets that answer keep their turns",
-		"limit", limit, "needed", needed, "hanging_attempted_every", every.Round(100*time.Millisecond).String())
+	l.note(func() {
+		l.log.Warn("the limit of open files is low: if all targets hang, attempts at them wait for each other, and clients for connections; targets that answer keep their turns",
+			"limit", limit, "needed", needed, "hanging_attempted_every", every.Round(100*time.Millisecond).String())
+	})
 }

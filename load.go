@@ -52,6 +52,7 @@ type loader struct {
 	mu          sync.Mutex // one load at a time
 	seen        string     // what the file was at the last load: its digest, or why it could not be read
 	filesWarned int        // for how many open files the limit has been called too low
+	notes       []func()   // what is to be logged once mu is not held
 }
 
 // candidate is a configuration that has been read and not applied yet.
@@ -66,14 +67,33 @@ type candidate struct {
 // was; the error is logged and returned.
 func (l *loader) load() error {
 	l.mu.Lock()
-	defer l.mu.Unlock()
+	defer l.unlock()
 	return l.apply(l.read(nil))
 }
+
+// first makes the candidate of a start the configuration.
+func (l *loader) first(c candidate) {
+	l.mu.Lock()
+	defer l.unlock()
+	_ = l.apply(c) // it has been logged
+}
+
+// unlock ends a load, and logs what there is to say of it.
+func (l *loader) unlock() {
+	notes := l.notes
+	l.notes = nil
+	l.mu.Unlock()
+	for _, write := range notes {
+		write()
+	}
+}
+
+func (l *loader) note(write func()) { l.notes = append(l.notes, write) }
 
 // loadIfChanged does so if the file is not what it was at the last load, good or bad.
 func (l *loader) loadIfChanged() {
 	l.mu.Lock()
-	defer l.mu.Unlock()
+	defer l.unlock()
 	if c := l.read(&l.seen); c.seen != l.seen {
 		_ = l.apply(c) // it has been logged
 	}
@@ -112,7 +132,9 @@ func collectNoGarbage() (undo func()) {
 
 func (l *loader) apply(c candidate) error {
 	for _, n := range c.notices {
-		l.log.Log(context.Background(), noticeLevel(n), "notice about the configuration", "notice", n.String())
+		l.note(func() {
+			l.log.Log(context.Background(), noticeLevel(n), "notice about the configuration", "notice", n.String())
+		})
 	}
 	err := c.err
 	if err == nil {
@@ -124,11 +146,11 @@ func (l *loader) apply(c candidate) error {
 	l.seen = c.seen
 	l.tell(err, time.Now())
 	if err != nil {
-		l.refuse(err)
+		l.note(func() { l.refuse(err) })
 		return err
 	}
 	l.running.Store(c.cfg)
-	l.log.Info("configuration loaded", "file", l.file, "targets", len(c.cfg.Targets))
+	l.note(func() { l.log.Info("configuration loaded", "file", l.file, "targets", len(c.cfg.Targets)) })
 	l.warnOfFiles(c.cfg)
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gogcFor(c.cfg))

@@ -14,11 +14,46 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"testing"
+
+	"github.com/prober-exporter/prober_exporter/prober"
 )
+
+// again is a log that loads again at the first line that it takes.
+type again struct {
+	slog.Handler
+	load func()
+}
+
+func (a *again) Handle(ctx context.Context, r slog.Record) error {
+	if load := a.load; load != nil {
+		a.load = nil
+		load()
+	}
+	return a.Handler.Handle(ctx, r)
+}
+
+// A load writes its log with no lock held: another load can begin meanwhile.
+func TestLoadLogsWithoutLocks(t *testing.T) {
+	for _, content := range []string{"targets: []\n", "targets: [{name: a b}]\n", "targets: [{name: a, instance: {source: static}, livenessProbe: {initialDelaySeconds: 1, tcpSocket: {port: 1}}}]\n"} {
+		var log strings.Builder
+		handler := &again{Handler: slog.NewTextHandler(&log, nil)}
+		m := prober.New(prober.Options{})
+		l := &loader{file: write(t, content), log: slog.New(handler), manager: m}
+		err := error(nil)
+		handler.load = func() { err = l.load() }
+		if got := l.load(); fmt.Sprint(got) != fmt.Sprint(err) || handler.load != nil {
+			t.Errorf("%q: %v, and %v from within its log:\n%s", content, got, err, log.String())
+		}
+		m.Close()
+	}
+}
 
 // The collector runs again once the load is over, as often as it was told to before: also
 // if another agent of the process loads meanwhile, or if it was told to never run.

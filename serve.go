@@ -73,7 +73,7 @@ func serve(ctx context.Context, o *options, log *slog.Logger, lostLines func() u
 		p.workers.Go(func() { action.ReapOrphans(background) })
 	}
 	// This begins to probe: it comes after all that can go wrong.
-	_ = l.apply(first) // it has been logged
+	l.first(first)
 	if first.err != nil {
 		log.Warn("going on without a configuration: nothing is probed, every live answers 200, and nothing is ready", "file", o.configFile)
 	}
