@@ -166,9 +166,7 @@ func TestDockerReplaced(t *testing.T) {
 	if got := s.Describe("app").Message; got != "no room" {
 		t.Errorf("got message %q", got)
 	}
-	if s.log.count("level=INFO", "seen clearly again") != 1 {
-		t.Error("the log does not say that it is seen")
-	}
+	s.until("the log says that it is seen", func() bool { return s.log.count("level=INFO", "seen clearly again") == 1 })
 	f.set("app", 1, "running", 1)
 	f.event("start", 1)
 	s.await("app", dockerLife(1, 1, gate.Running))
