@@ -119,10 +119,11 @@ func (m *Manager) startAll(targets []*target, before map[string]*target) {
 	phases := newPhases(targets)
 	for _, t := range targets {
 		was := before[t.cfg.Name]
+		goesOn := was != nil && t.goesOnFrom(was)
 		for _, w := range t.workers {
 			now := time.Now()
 			first, ok := time.Time{}, false
-			if was != nil {
+			if goesOn {
 				first, ok = was.worker(w.kind).nextFor(w, now)
 			}
 			if !ok {
@@ -131,6 +132,17 @@ func (m *Manager) startAll(targets []*target, before map[string]*target) {
 			w.start(first)
 		}
 	}
+}
+
+// goesOnFrom reports whether the target is where the one before it was: if not, its probes
+// have waited for that, and take a turn at once. Called without mu.
+func (t *target) goesOnFrom(before *target) bool {
+	before.mu.Lock()
+	was, started := before.life.seen, before.flags.started
+	before.mu.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.life.seen.ID == was.ID && t.life.seen.Phase == was.Phase && t.flags.started == started
 }
 
 // sourcesChosen says where the instances of these targets come from, one line for all

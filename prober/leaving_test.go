@@ -167,22 +167,24 @@ func TestReloadTakesOverAnAttempt(t *testing.T) {
 	})
 }
 
-// What is to come at once comes at once in spite of a reload, and a shorter period
-// counts from now.
+// What is to come at once comes at once in spite of a reload: a turn that was asked for,
+// and one that a reload lets through. A shorter period counts from now.
 func TestReloadKeepsTheGrid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		defer w.m.Close()
-		w.apply(app("app", nil, nil, every(time.Hour)), app("poked", nil, every(time.Hour), nil))
+		w.says("gated/startup", bad)
+		w.apply(app("app", nil, nil, every(time.Hour)), app("poked", nil, every(time.Hour), nil), app("gated", every(time.Hour), every(time.Hour), nil))
 		w.sleepUntil(time.Minute)
 		release := w.stuckIn("poked/readiness")
 		w.m.Probe("poked")
 		synctest.Wait()
 		w.m.Probe("poked") // while one is under way
-		w.apply(app("app", nil, nil, every(10*time.Second)), labelled(app("poked", nil, every(time.Hour), nil), "x"))
+		w.apply(app("app", nil, nil, every(10*time.Second)), labelled(app("poked", nil, every(time.Hour), nil), "x"), app("gated", nil, every(time.Hour), nil))
 		release()
 		w.sleepUntil(71 * time.Second)
 		equal(t, "a shorter period", w.at("app/liveness"), 0, 70*time.Second)
+		equal(t, "a probe that is no longer gated", w.at("gated/readiness"), time.Minute)
 		equal(t, "a poked probe", w.at("poked/readiness"), 0, time.Minute, time.Minute)
 	})
 }
