@@ -62,7 +62,7 @@ func TestLogThatNobodyReads(t *testing.T) {
 			}
 			return
 		}
-		_, _ = w.Write(bytesOf(256))
+		_, _ = w.Write(make([]byte, 256)) // six times as long in the log
 	}))
 	t.Cleanup(server.Close)
 	t.Cleanup(func() { close(release) })
@@ -77,7 +77,7 @@ func TestLogThatNobodyReads(t *testing.T) {
 	for _, delay := range []string{"0s", "1h"} {
 		hangs.Store(false)
 		_, stderr := logPipe(t)
-		if _, err := stderr.Write(bytesOf(4096)); err != nil { // the first line is stuck already
+		if _, err := stderr.Write(make([]byte, 4096)); err != nil { // the first line is stuck already
 			t.Fatal(err)
 		}
 		ports := freePorts(t, 2)
@@ -116,8 +116,6 @@ func TestLogThatNobodyReads(t *testing.T) {
 		}
 	}
 }
-
-func bytesOf(n int) []byte { return []byte(strings.Repeat("x", n)) }
 
 // All that a start has to say before it ends arrives, in its order, however slowly the
 // log takes it.
