@@ -20,6 +20,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/prober/action"
 	"github.com/prober-exporter/prober_exporter/prober/gate"
 )
@@ -124,7 +125,12 @@ func TestTerminateDuringAReload(t *testing.T) {
 		applied := make(chan struct{})
 		go func() {
 			defer close(applied)
-			w.apply(app("app", nil, every(2*time.Second), every(2*time.Second)))
+			other := every(time.Second)
+			other.HTTPGet.Path = "/other" // what is under way is cut short, and waited for
+			cfg := &config.Config{Targets: []config.Target{app("app", nil, other, every(2*time.Second))}}
+			if err := w.m.Apply(cfg); err != nil {
+				t.Error(err)
+			}
 		}()
 		synctest.Wait()
 		before := len(w.at("app/liveness"))
