@@ -1,0 +1,146 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package output
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// hidden is what is shown in place of a secret.
+const hidden = "<redacted>"
+
+const (
+	// reach is how many bytes of a text are searched for each byte that is shown: the rest
+	// is there in case that secrets, which are longer than what stands for them, fill the
+	// beginning.
+	reach = 4
+	// depth is how many escapes inside each other are undone: JSON that an error quotes has
+	// two.
+	depth = 2
+	// longest is how long a character may be that is written with two escapes.
+	longest = 36
+)
+
+// Scrubber takes secrets out of texts, as they are and as they may have been written on the
+// way: quoted as in Go, C or JSON, as HTML, in a URL, in base64, and two of these inside each
+// other. A nil Scrubber knows no secrets.
+type Scrubber struct {
+	secrets []string
+	run     int // how many digits of base64 the shortest of them fills
+}
+
+// NewScrubber returns a scrubber for these secrets, nil if there are none.
+func NewScrubber(secrets []string) *Scrubber {
+	if len(secrets) == 0 {
+		return nil
+	}
+	s := &Scrubber{secrets: secrets}
+	shortest := len(secrets[0])
+	for _, secret := range secrets {
+		shortest = min(shortest, len(secret))
+		if !utf8.ValidString(secret) {
+			// JSON has no other way to repeat it.
+			s.secrets = append(slices.Clip(s.secrets), string([]rune(secret)))
+		}
+	}
+	s.run = shortest * 8 / 6
+	return s
+}
+
+// Clean returns at most limit bytes of text, without secrets. Secrets are taken out first, so
+// that none is cut in two. A text of limit × 4 bytes or more may have been cut already: what
+// may be the beginning of a secret at the end of these goes, too.
+func (s *Scrubber) Clean(text string, limit int) string {
+	if s == nil {
+		return Cut(text, limit)
+	}
+	raw := view{text: Cut(text, reach*limit)}
+	if len(text) >= reach*limit {
+		// As long as nothing else is hidden, the end is not shown, and matters only if it
+		// belongs to a secret that begins in what is.
+		raw.tail = max((reach-1)*limit/longest, 1)
+	}
+	// Most texts have no secret. To see that, nobody needs to know what comes from where.
+	if len(s.look(nil, &raw, depth)) == 0 {
+		return Cut(text, limit)
+	}
+	raw.maps, raw.tail = true, min(raw.tail, 1)
+	raw.whole = len(raw.text)
+	return Cut(hide(raw.text, s.look(nil, &raw, depth)), limit)
+}
+
+// span is a part of a text.
+type span struct{ from, to int }
+
+// hide hides parts of a text.
+func hide(text string, found []span) string {
+	slices.SortFunc(found, func(a, b span) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(b.to, a.to)) })
+	var b strings.Builder
+	end := 0
+	for _, f := range found {
+		if f.from >= end {
+			b.WriteString(text[end:f.from])
+			b.WriteString(hidden)
+		}
+		end = max(end, f.to)
+	}
+	b.WriteString(text[end:])
+	return b.String()
+}
+
+// look adds where secrets are in a view, and in what it comes to when up to so many escapes
+// are undone.
+func (s *Scrubber) look(found []span, v *view, depth int) []span {
+	for _, secret := range s.secrets {
+		found = v.find(found, secret)
+	}
+	if depth == 0 {
+		return found
+	}
+	for i := range escapes {
+		if undone := v.unescape(&escapes[i]); undone != nil {
+			found = s.look(found, undone, depth-1)
+		}
+	}
+	for shift := range 4 {
+		if undone := v.unbase64(shift, s.run); undone != nil {
+			found = s.look(found, undone, depth-1)
+		}
+	}
+	return found
+}
+
+// find adds where a secret is in the view.
+func (v *view) find(found []span, secret string) []span {
+	for at := 0; ; at++ {
+		i := strings.Index(v.text[at:], secret)
+		if i < 0 {
+			break
+		}
+		at += i
+		found = append(found, v.span(at, at+len(secret)))
+	}
+	if v.tail == 0 {
+		return found
+	}
+	for n := min(len(secret)-1, len(v.text)); n >= v.tail; n-- {
+		if at := len(v.text) - n; v.text[at:] == secret[:n] {
+			return append(found, span{v.span(at, at+1).from, v.whole})
+		}
+	}
+	return found
+}
