@@ -46,8 +46,9 @@ const (
 	Other             Reason = "other"
 )
 
-// maxOutput is how many bytes of a body or of a command's output are kept.
-const maxOutput = 10 << 10
+// maxOutput is how many bytes of a body or of a command's output are kept, maxBody how
+// many of a body that a failure's Output does not have.
+const maxOutput, maxBody = 10 << 10, 1 << 10
 
 // Outcome is what an attempt returned. The zero value is a failure.
 type Outcome struct {
@@ -61,6 +62,17 @@ type Outcome struct {
 	// Output is the body, the command's output or the error text: 10 KiB at most,
 	// and hostile input.
 	Output string
+
+	// What the kubelet does not tell of a failure.
+
+	// Body is the beginning of what a server said beside a status that is none of a
+	// success: 1 KiB at most, and hostile input.
+	Body string
+	// ExitCode is the command's, or 128 and the number of the signal that ended it; 0 if
+	// there is none.
+	ExitCode int
+	// Address is what was asked, if a redirect has led away from the probe's own.
+	Address string
 }
 
 // Func makes one attempt and returns within the probe's timeout, which it keeps

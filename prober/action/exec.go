@@ -20,6 +20,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/config"
@@ -97,13 +98,17 @@ func exitOutcome(end exitState, output string) Outcome {
 	case end.Success():
 		return Outcome{Success: true, Output: output}
 	case end.ExitCode() >= 0:
-		return Outcome{Reason: ExitCode, Output: output}
+		return Outcome{Reason: ExitCode, Output: output, ExitCode: end.ExitCode()}
 	}
 	// Killed by a signal, and not by us. Such a command has rarely said anything.
 	if output == "" {
 		output = end.String()
 	}
-	return Outcome{Reason: Signal, Output: output}
+	outcome := Outcome{Reason: Signal, Output: output}
+	if s, ok := end.(interface{ Signal() syscall.Signal }); ok {
+		outcome.ExitCode = 128 + int(s.Signal()) // as a shell says it
+	}
+	return outcome
 }
 
 // readOutput reads r to its end or its deadline, so that the writer never stalls, and

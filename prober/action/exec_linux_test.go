@@ -113,9 +113,9 @@ func TestExecTimeoutKillsRegroupedCommand(t *testing.T) {
 // SIGKILL (the OOM killer's): only our own kill is a timeout.
 func TestExecSignal(t *testing.T) {
 	for script, want := range map[string]Outcome{
-		"kill -KILL $$":             {Reason: Signal, Output: "signal: killed"},
-		"kill -TERM $$":             {Reason: Signal, Output: "signal: terminated"},
-		"echo dying; kill -HUP $$":  {Reason: Signal, Output: "dying\n"},
+		"kill -KILL $$":             {Reason: Signal, Output: "signal: killed", ExitCode: 128 + 9},
+		"kill -TERM $$":             {Reason: Signal, Output: "signal: terminated", ExitCode: 128 + 15},
+		"echo dying; kill -HUP $$":  {Reason: Signal, Output: "dying\n", ExitCode: 128 + 1},
 		"sh -c 'kill -KILL $$'; :":  {Success: true, Output: "Killed\n"},
 		"kill -STOP $$; echo never": {Reason: Timeout},
 	} {
@@ -125,7 +125,7 @@ func TestExecSignal(t *testing.T) {
 		}
 		got := attempt(t, shell(timeout, script))
 		if got.Reason != want.Reason || got.Success != want.Success ||
-			want.Reason != "" && want.Reason != Timeout && got.Output != want.Output {
+			want.Reason != "" && want.Reason != Timeout && (got.Output != want.Output || got.ExitCode != want.ExitCode) {
 			t.Errorf("%q: got %+v, want %+v", script, got, want)
 		}
 	}
@@ -185,11 +185,11 @@ func TestExecWithoutHandle(t *testing.T) {
 func TestExecEndAndOutput(t *testing.T) {
 	const late = "sleep 0.05; "
 	for script, want := range map[string]Outcome{
-		"exec >&- 2>&-; exit 3":                        {Reason: ExitCode},
-		"exec >&- 2>&-; " + late + "exit 3":            {Reason: ExitCode},
+		"exec >&- 2>&-; exit 3":                        {Reason: ExitCode, ExitCode: 3},
+		"exec >&- 2>&-; " + late + "exit 3":            {Reason: ExitCode, ExitCode: 3},
 		"echo well; exec >&- 2>&-; " + late + "exit 0": {Success: true, Output: "well\n"},
 		"sleep 60 & echo well":                         {Success: true, Output: "well\n"},
-		"sleep 60 & " + late + "echo well; exit 3":     {Reason: ExitCode, Output: "well\n"},
+		"sleep 60 & " + late + "echo well; exit 3":     {Reason: ExitCode, Output: "well\n", ExitCode: 3},
 		"echo still; " + late + "echo well":            {Success: true, Output: "still\nwell\n"},
 	} {
 		began := time.Now()

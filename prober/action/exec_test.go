@@ -138,9 +138,9 @@ func TestExecExitStatus(t *testing.T) {
 	}{
 		{[]string{"0"}, Outcome{Success: true}},
 		{[]string{"0", "all", "well"}, Outcome{Success: true, Output: "all\nwell\n"}},
-		{[]string{"1"}, Outcome{Reason: ExitCode}},
-		{[]string{"3", "unwell"}, Outcome{Reason: ExitCode, Output: "unwell\n"}},
-		{[]string{"255"}, Outcome{Reason: ExitCode}},
+		{[]string{"1"}, Outcome{Reason: ExitCode, ExitCode: 1}},
+		{[]string{"3", "unwell"}, Outcome{Reason: ExitCode, Output: "unwell\n", ExitCode: 3}},
+		{[]string{"255"}, Outcome{Reason: ExitCode, ExitCode: 255}},
 	} {
 		if got := attempt(t, helperExec(t, 10*time.Second, "print", c.args...)); got != c.want {
 			t.Errorf("%q: got %+v, want %+v", c.args, got, c.want)

@@ -54,7 +54,7 @@ func NewExecIn(run Runner, t *config.Target, p *config.Probe) Func {
 			return Outcome{Success: true, Output: string(output)}, nil
 		case err == nil:
 			// Above 128 it was a signal, most likely; what the runtime has is a number.
-			return Outcome{Reason: ExitCode, Output: string(output)}, nil
+			return Outcome{Reason: ExitCode, Output: string(output), ExitCode: code}, nil
 		}
 		var not interface{ NotStarted() bool }
 		begun := !errors.As(err, &not) || !not.NotStarted()

@@ -82,9 +82,9 @@ func TestExecInOutcomes(t *testing.T) {
 		wantErr bool
 	}{
 		{code: 0, want: Outcome{Success: true, Output: "said"}},
-		{code: 1, want: Outcome{Reason: ExitCode, Output: "said"}},
-		{code: 137, want: Outcome{Reason: ExitCode, Output: "said"}},
-		{code: -1, want: Outcome{Reason: ExitCode, Output: "said"}},
+		{code: 1, want: Outcome{Reason: ExitCode, Output: "said", ExitCode: 1}},
+		{code: 137, want: Outcome{Reason: ExitCode, Output: "said", ExitCode: 137}},
+		{code: -1, want: Outcome{Reason: ExitCode, Output: "said", ExitCode: -1}},
 		{err: context.DeadlineExceeded, want: timedOut},
 		{err: fmt.Errorf("an earlier one runs: %w", context.DeadlineExceeded), want: timedOut},
 		{

@@ -201,7 +201,11 @@ func (g *httpGet) library(ctx context.Context, deadline time.Time, begun *handed
 		// (rule 9.13).
 		return Outcome{Reason: classify(err)}, fmt.Errorf("read body: %w", err)
 	}
-	return judge(response.StatusCode, body), nil
+	outcome := judge(response.StatusCode, body)
+	if asked := response.Request.URL; asked != request.URL && !outcome.Success {
+		outcome.Address = shownURL(asked)
+	}
+	return outcome, nil
 }
 
 // unanswered is the outcome of a request that err has ended, as net/http's client
@@ -264,7 +268,11 @@ func readBody(response *http.Response) (string, error) {
 func judge(status int, body string) Outcome {
 	switch {
 	case status < 200 || status > 399:
-		return Outcome{Reason: HTTPStatus, Output: fmt.Sprintf("HTTP probe failed with statuscode: %d", status)}
+		return Outcome{
+			Reason: HTTPStatus,
+			Output: fmt.Sprintf("HTTP probe failed with statuscode: %d", status),
+			Body:   redact(body[:min(len(body), maxBody)]),
+		}
 	case status > 299:
 		// Servers like to say where to go in the body, too: with a password if it is in
 		// the Location.

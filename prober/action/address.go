@@ -1,0 +1,47 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package action
+
+import (
+	"cmp"
+	"net/url"
+	"strings"
+
+	"github.com/prober-exporter/prober_exporter/config"
+)
+
+// Address returns what a probe asks, for people to read: a URL without its userinfo, host
+// and port, or nothing for a command.
+func Address(t *config.Target, p *config.Probe) string {
+	switch {
+	case p.HTTPGet != nil:
+		return shownURL(probeURL(p.HTTPGet, cmp.Or(p.HTTPGet.Host, t.Host)))
+	case p.TCPSocket != nil:
+		return hostPort(cmp.Or(p.TCPSocket.Host, t.Host), p.TCPSocket.Port.Number)
+	case p.GRPC != nil:
+		return hostPort(t.Host, p.GRPC.Port)
+	default:
+		return ""
+	}
+}
+
+// shownURL returns a URL with "<redacted>" as its userinfo, if it has one.
+func shownURL(u *url.URL) string {
+	if u.User == nil {
+		return u.String()
+	}
+	shown := *u
+	shown.User = nil
+	return strings.Replace(shown.String(), "//", "//<redacted>@", 1)
+}
