@@ -23,13 +23,21 @@ import (
 
 	"github.com/prober-exporter/prober_exporter/prober/action"
 	"github.com/prober-exporter/prober_exporter/prober/gate"
+	"github.com/prober-exporter/prober_exporter/prober/output"
 )
 
 // maxTries is how often an attempt that could not be made is tried (rule 7.2).
 const maxTries = 3
 
-// maxLoggedOutput is how many bytes of an output are logged.
-const maxLoggedOutput = 256
+// How many bytes of an output, a body and an address are logged: of a success just enough
+// to know it again. maxAddress and maxMessage are how many of an address and of a source's
+// message are shown at all.
+const (
+	maxLoggedOutput  = 256
+	maxLoggedSuccess = 64
+	maxAddress       = 512
+	maxMessage       = 4 << 10
+)
 
 // errPanic stands for an attempt that ended in a panic.
 var errPanic = errors.New("panic in the action")
@@ -77,10 +85,7 @@ func (w *worker) tryOnce(ctx context.Context) (made tried, late time.Duration) {
 	defer func() {
 		if r := recover(); r != nil {
 			w.target.m.panics.Add(1)
-			text := fmt.Sprint(r)
-			if w.target.scrub != nil {
-				text = w.target.scrub.Replace(text)
-			}
+			text := w.target.scrub.Clean(fmt.Sprint(r), maxFailureOutput)
 			w.logger().Error("panic in an attempt", "panic", text, "stack", string(debug.Stack()))
 			made = tried{Outcome: action.Outcome{Reason: action.Other}, err: errPanic}
 		}
@@ -121,10 +126,8 @@ func (w *worker) fold(made tried, changes uint64, began, ended time.Time) (entri
 	if made.Reason == "" && !made.Success {
 		made.Reason = action.Other
 	}
-	if t.scrub != nil {
-		made.Output = t.scrub.Replace(made.Output)
-	}
 	outcome := made.outcome()
+	w.clean(&made)
 	w.lastRun = ended.UnixNano()
 	w.count(outcome, made.Reason, ended.Sub(began))
 	w.history.add(record{
@@ -132,6 +135,9 @@ func (w *worker) fold(made tried, changes uint64, began, ended time.Time) (entri
 		duration: ended.Sub(began),
 		reason:   made.Reason,
 		output:   made.Output,
+		body:     made.Body,
+		address:  made.Address,
+		exitCode: made.ExitCode,
 		outcome:  outcome,
 		warning:  made.Warning,
 	})
@@ -159,11 +165,10 @@ func (w *worker) fold(made tried, changes uint64, began, ended time.Time) (entri
 		}
 		w.warned = made.Warning
 	case Failed:
-		failures := w.history.failures
-		failures.streak++
-		failures.reason, failures.unable, w.warned = made.Reason, "", false
+		w.history.failures.fail(made.Reason)
+		w.warned = false
 		t.state = t.state.Fold(w.kind, gate.Failure)
-		if failures.streak == 1 {
+		if w.history.failures.streak == 1 {
 			note(slog.LevelWarn, "probe failed")
 		}
 	case UnknownOutcome:
@@ -183,10 +188,27 @@ func (w *worker) fold(made tried, changes uint64, began, ended time.Time) (entri
 	return entries
 }
 
+// clean makes what a target has said fit to be kept and shown.
+func (w *worker) clean(made *tried) {
+	most := maxFailureOutput
+	if made.outcome() == Successful {
+		most = maxSuccessOutput
+	}
+	scrub := w.target.scrub
+	made.Output = scrub.Clean(made.Output, most)
+	made.Body = scrub.Clean(made.Body, maxBody)
+	made.Address = scrub.Clean(made.Address, maxAddress)
+}
+
 // describe returns what a line of the log says of an attempt; before is the probe's
 // state before it.
 func (w *worker) describe(made tried, before gate.Probe) []any {
 	var args []any
+	tell := func(name, text string, most int) {
+		if text != "" {
+			args = append(args, name, output.Visible(output.Cut(text, most)))
+		}
+	}
 	switch made.outcome() {
 	case Successful:
 		run := 1
@@ -194,15 +216,31 @@ func (w *worker) describe(made tried, before gate.Probe) []any {
 			run += before.Run
 		}
 		args = append(args, "attempt", fraction(run, w.probe.SuccessThreshold))
+		if !made.Warning {
+			tell("output", made.Output, maxLoggedSuccess)
+			return args
+		}
 	case Failed:
 		args = append(args, "reason", string(made.Reason), "attempt", fraction(int(w.history.failures.streak), w.probe.FailureThreshold))
 	case UnknownOutcome:
 		args = append(args, "reason", string(made.Reason))
 	}
-	if made.Output != "" {
-		args = append(args, "output", cut(made.Output, maxLoggedOutput))
+	tell("output", made.Output, maxLoggedOutput)
+	tell("body", made.Body, maxLoggedOutput)
+	if made.ExitCode != 0 {
+		args = append(args, "exit_code", made.ExitCode)
 	}
+	asked := made.Address
+	if asked == "" {
+		asked = w.address()
+	}
+	tell("address", asked, maxLoggedOutput)
 	return args
+}
+
+// address returns what the probe asks, fit to be shown.
+func (w *worker) address() string {
+	return w.target.scrub.Clean(action.Address(w.target.cfg, w.probe), maxAddress)
 }
 
 // fraction says how far a run is on the way to its threshold.

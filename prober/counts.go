@@ -106,6 +106,7 @@ func (w *worker) status(d Detail, inst gate.Instance, now time.Time) ProbeStatus
 	if w.others != nil {
 		s.Failures = slices.Clone(w.others.reasons)
 	}
+	s.Changed = time.Unix(0, w.changed)
 	if w.lastRun != 0 {
 		s.LastRun = time.Unix(0, w.lastRun)
 	}
@@ -118,6 +119,7 @@ func (w *worker) status(d Detail, inst gate.Instance, now time.Time) ProbeStatus
 			next = w.next(now)
 		}
 		s.NextTurn = now.Add(next.Sub(now)) // by the clock as it goes now
+		s.HeldUntil = w.heldUntil(p, inst, s.NextTurn)
 	}
 	if d >= Series {
 		s.Durations = Durations{
@@ -127,8 +129,21 @@ func (w *worker) status(d Detail, inst gate.Instance, now time.Time) ProbeStatus
 		}
 	}
 	if d >= Full {
-		s.Attempts = w.history.last()
-		s.LastFailures = w.history.failures.attempts()
+		s.Address = w.address()
+		w.history.tell(&s)
 	}
 	return s
+}
+
+// heldUntil returns the turn at which a hold ends by itself, the zero time if there is
+// none; next is the next turn.
+func (w *worker) heldUntil(p gate.Probe, inst gate.Instance, next time.Time) time.Time {
+	end := p.HoldEnd(inst.MaxHold)
+	if end.IsZero() {
+		return end
+	}
+	if wait := end.Sub(next); wait > 0 {
+		next = next.Add((wait + w.probe.Period - 1).Truncate(w.probe.Period))
+	}
+	return next
 }

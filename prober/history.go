@@ -14,23 +14,26 @@
 package prober
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"time"
 	"unique"
 
 	"github.com/prober-exporter/prober_exporter/prober/action"
+	"github.com/prober-exporter/prober_exporter/prober/output"
 )
 
 const (
-	// historySize is how many attempts a probe remembers: so many that succeeded and
-	// so many that did not, each in a ring of their own, so that neither pushes the
-	// other out.
+	// historySize is how many attempts a probe remembers one by one, and how many lines:
+	// equal attempts in a row are one. Those that succeeded and those that did not have as
+	// many lines each, so that neither push the others out.
 	historySize = 20
 	// How many bytes of an attempt's output are remembered. A body is of interest
 	// where it explains a failure.
 	maxSuccessOutput = 256
 	maxFailureOutput = 1024
+	maxBody          = 256
 )
 
 // record is an attempt as it is told.
@@ -39,143 +42,250 @@ type record struct {
 	duration time.Duration
 	reason   action.Reason
 	output   string
+	body     string
+	address  string
+	exitCode int
 	outcome  AttemptOutcome
 	warning  bool
 }
 
-// kept is a record as a ring keeps it, packed.
-type kept struct {
-	start    int64
-	duration time.Duration
-	output   string
-	reason   unique.Handle[action.Reason] // half of a string's size: there are 20 a probe
-	outcome  AttemptOutcome
-	warning  bool
+// mark is an attempt by itself, packed: when, how long, and how it ended. Why it failed
+// is in the line that it is part of.
+type mark struct {
+	start   int64
+	seconds float32
+	outcome AttemptOutcome
+	warning bool
 }
 
-func (k *kept) attempt() Attempt {
-	return Attempt{
-		Start:    time.Unix(0, k.start),
-		Duration: k.duration,
-		Outcome:  k.outcome,
-		Warning:  k.warning,
-		Reason:   k.reason.Value(),
-		Output:   k.output,
-	}
+// line is equal attempts in a row, packed.
+type line struct {
+	first, last int64 // when they began, Unix nanoseconds
+	duration    time.Duration
+	output      string
+	more        *more                        // of the last one; nil for most
+	reason      unique.Handle[action.Reason] // half of a string's size
+	count       uint32                       // as far as it goes
+	outcome     AttemptOutcome
+	warning     bool
 }
 
-// ring keeps the last historySize records. It grows as they come.
-type ring struct {
-	records []kept
-	next    uint8 // the oldest one, once the ring is full
+// more is what only some failures have to tell.
+type more struct {
+	body, address string
+	exitCode      int
 }
 
-func (r *ring) add(rec record, maxOutput int) {
-	rec.output = r.intern(cut(rec.output, maxOutput))
-	k := kept{
-		start:    rec.start,
+// newLine returns a line of one attempt. Its texts are copies, as they may be small parts
+// of large ones.
+func newLine(rec record) line {
+	l := line{
+		first:    rec.start,
+		last:     rec.start,
 		duration: rec.duration,
-		output:   rec.output,
+		count:    1,
+		output:   strings.Clone(rec.output),
 		reason:   unique.Make(rec.reason),
 		outcome:  rec.outcome,
 		warning:  rec.warning,
 	}
-	if n := len(r.records); n < historySize {
-		if n == cap(r.records) { // a full ring has no room that is never used
-			r.records = append(make([]kept, 0, min(max(1, 2*n), historySize)), r.records...)
-		}
-		r.records = append(r.records, k)
-		return
-	}
-	r.records[r.next] = k
-	r.next = (r.next + 1) % historySize
+	l.tell(rec)
+	return l
 }
 
-// intern returns the last record's output if it is equal, as it is for most probes
-// most of the time; else a copy, as s may be a small part of a large string.
-func (r *ring) intern(s string) string {
-	if n := len(r.records); n > 0 {
-		if last := r.records[(int(r.next)+n-1)%n].output; last == s {
-			return last
-		}
+// told returns what only some failures have to tell.
+func (l *line) told() more {
+	if l.more == nil {
+		return more{}
 	}
-	return strings.Clone(s)
+	return *l.more
 }
 
-// attempts returns the records, oldest first.
-func (r *ring) attempts() []Attempt {
-	all := make([]Attempt, 0, len(r.records))
-	for i := range r.records {
-		all = append(all, r.records[(int(r.next)+i)%len(r.records)].attempt())
+// tell takes that over.
+func (l *line) tell(rec record) {
+	if (l.told() != more{rec.body, rec.address, rec.exitCode}) {
+		l.more = &more{strings.Clone(rec.body), strings.Clone(rec.address), rec.exitCode}
+	}
+}
+
+// same reports whether an attempt says what those of the line say. A body does not count:
+// it may have a time or a number in it that is never the same.
+func (l *line) same(rec record) bool {
+	return l.outcome == rec.outcome && l.warning == rec.warning && l.told().exitCode == rec.exitCode &&
+		l.reason.Value() == rec.reason && sameOutput(l.output, rec.output)
+}
+
+// sameOutput compares outputs but for the local port of a connection, which is another one
+// each time.
+func sameOutput(a, b string) bool {
+	if a == b {
+		return true
+	}
+	fromA, toA, arrow := strings.Cut(a, "->")
+	fromB, toB, _ := strings.Cut(b, "->")
+	if !arrow || toA != toB {
+		return false
+	}
+	const digits = "0123456789"
+	fromA, fromB = strings.TrimRight(fromA, digits), strings.TrimRight(fromB, digits)
+	return fromA == fromB && strings.HasSuffix(fromA, ":")
+}
+
+// again takes note of another attempt that says the same.
+func (l *line) again(rec record) {
+	l.last, l.duration = rec.start, rec.duration
+	if l.count < math.MaxUint32 {
+		l.count++
+	}
+	l.tell(rec)
+}
+
+// newest returns the last of the attempts by itself.
+func (l *line) newest() *line {
+	n := *l
+	n.first, n.count = n.last, 1
+	return &n
+}
+
+func (l *line) attempt() Attempt {
+	told := l.told()
+	return Attempt{
+		Start:    time.Unix(0, l.first),
+		Last:     time.Unix(0, l.last),
+		Count:    uint64(l.count),
+		Duration: l.duration,
+		Outcome:  l.outcome,
+		Warning:  l.warning,
+		Reason:   l.reason.Value(),
+		Output:   l.output,
+		Body:     told.body,
+		ExitCode: told.exitCode,
+		Address:  told.address,
+	}
+}
+
+func attemptsOf(lines []line) []Attempt {
+	all := make([]Attempt, len(lines))
+	for i := range lines {
+		all[i] = lines[i].attempt()
 	}
 	return all
 }
 
-// clone returns a copy that shares no state.
-func (r *ring) clone() ring { return ring{records: slices.Clone(r.records), next: r.next} }
+// push adds x to the newest historySize. Room grows as they come; what is full has none
+// that is never used.
+func push[T any](s []T, x T) []T {
+	n := len(s)
+	if n == historySize {
+		copy(s, s[1:])
+		s[n-1] = x
+		return s
+	}
+	if n == cap(s) {
+		s = append(make([]T, 0, min(max(1, 2*n), historySize)), s...)
+	}
+	return append(s, x)
+}
 
-// history is the last attempts of a probe.
+// history is the last attempts of a probe, oldest first.
 type history struct {
-	successes ring
+	marks     []mark
+	successes []line
 	failures  *failures // nil while there is none: most probes never fail
 }
 
 // failures is what is known of the attempts that did not succeed.
 type failures struct {
-	ring
+	lines  []line
 	streak uint64        // failed ones since the last success
+	first  *line         // the first of them
 	reason action.Reason // of the last of them
 	unable action.Reason // of the last attempt, if it could not be made
 }
 
-// attempts returns the records, oldest first.
+// attempts returns the lines.
 func (f *failures) attempts() []Attempt {
 	if f == nil {
 		return []Attempt{}
 	}
-	return f.ring.attempts()
+	return attemptsOf(f.lines)
+}
+
+// fail makes the newest attempt part of the streak.
+func (f *failures) fail(reason action.Reason) {
+	if f.streak++; f.streak == 1 {
+		f.first = f.lines[len(f.lines)-1].newest()
+	}
+	f.reason, f.unable = reason, ""
 }
 
 // forget ends the streak.
 func (f *failures) forget() {
 	if f != nil {
-		f.streak, f.reason, f.unable = 0, "", ""
+		f.streak, f.first, f.reason, f.unable = 0, nil, "", ""
 	}
 }
 
 func (h *history) add(rec record) {
-	if rec.outcome == Successful {
-		h.successes.add(rec, maxSuccessOutput)
-	} else {
+	// A line goes on only if nothing else was in between.
+	inRow := len(h.marks) > 0 && (h.marks[len(h.marks)-1].outcome == Successful) == (rec.outcome == Successful)
+	h.marks = push(h.marks, mark{rec.start, float32(rec.duration.Seconds()), rec.outcome, rec.warning})
+	lines, most := &h.successes, maxSuccessOutput
+	if rec.outcome != Successful {
 		if h.failures == nil {
 			h.failures = new(failures)
 		}
-		h.failures.add(rec, maxFailureOutput)
+		lines, most = &h.failures.lines, maxFailureOutput
 	}
+	rec.output, rec.body = output.Cut(rec.output, most), output.Cut(rec.body, maxBody)
+	if n := len(*lines); inRow && n > 0 && (*lines)[n-1].same(rec) {
+		(*lines)[n-1].again(rec)
+		return
+	}
+	*lines = push(*lines, newLine(rec))
 }
 
-// last returns the last historySize attempts of either kind, oldest first.
+// last returns the last historySize lines of either kind.
 func (h *history) last() []Attempt {
-	all := append(h.successes.attempts(), h.failures.attempts()...)
+	all := append(attemptsOf(h.successes), h.failures.attempts()...)
 	slices.SortStableFunc(all, func(a, b Attempt) int { return a.Start.Compare(b.Start) })
 	return all[max(0, len(all)-historySize):]
 }
 
-func (h *history) clone() history {
-	c := history{successes: h.successes.clone()}
-	if f := h.failures; f != nil {
-		c.failures = &failures{ring: f.clone(), streak: f.streak, reason: f.reason}
+// tell adds to a status what is remembered.
+func (h *history) tell(s *ProbeStatus) {
+	s.Attempts, s.LastFailures = h.last(), h.failures.attempts()
+	s.Marks = make([]Mark, len(h.marks))
+	for i, m := range h.marks {
+		took := time.Duration(float64(m.seconds) * float64(time.Second))
+		s.Marks[i] = Mark{time.Unix(0, m.start), took, m.outcome, m.warning, h.reason(m)}
 	}
-	return c
+	if n := len(h.successes); n > 0 {
+		s.LastSuccess = new(h.successes[n-1].newest().attempt())
+	}
+	if f := h.failures; f != nil && f.first != nil {
+		s.FirstFailure = new(f.first.attempt())
+	}
 }
 
-// cut returns at most limit bytes of s, without splitting a character.
-func cut(s string, limit int) string {
-	if len(s) <= limit {
-		return s
+// reason returns why an attempt of the marks failed: each has its line still.
+func (h *history) reason(m mark) action.Reason {
+	if m.outcome == Successful {
+		return ""
 	}
-	for limit > 0 && s[limit]&0xC0 == 0x80 {
-		limit--
+	for _, l := range slices.Backward(h.failures.lines) {
+		if l.first <= m.start {
+			return l.reason.Value()
+		}
 	}
-	return s[:limit]
+	return ""
+}
+
+// clone returns a copy that shares nothing that changes.
+func (h *history) clone() history {
+	c := history{marks: slices.Clone(h.marks), successes: slices.Clone(h.successes)}
+	if f := h.failures; f != nil {
+		c.failures = &failures{lines: slices.Clone(f.lines), streak: f.streak, first: f.first, reason: f.reason}
+	}
+	return c
 }

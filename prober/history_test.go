@@ -14,6 +14,7 @@
 package prober
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -21,10 +22,26 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prober-exporter/prober_exporter/prober/action"
 )
 
-// Of 1,000 successes and 3 failures between them, the last 20 attempts and all 3
-// failures are remembered; of 30 failures, the last 20.
+// told returns entries as outputs, with how many attempts each stands for and the times of
+// the first and the last.
+func told(all []Attempt) string {
+	var s []string
+	for _, a := range all {
+		what := a.Output
+		if a.Count > 1 {
+			what = fmt.Sprintf("%s×%d[%d-%d]", what, a.Count, a.Start.UnixNano(), a.Last.UnixNano())
+		}
+		s = append(s, what)
+	}
+	return strings.Join(s, " ")
+}
+
+// Failures are remembered beside successes: neither push the others out. What is told
+// is the last 20 of both.
 func TestHistory(t *testing.T) {
 	var h history
 	if got := h.last(); len(got) != 0 {
@@ -37,53 +54,158 @@ func TestHistory(t *testing.T) {
 			h.add(record{start: n, outcome: o, output: strconv.FormatInt(n, 10)})
 		}
 	}
-	outputs := func(all []Attempt) string {
-		var s []string
-		for _, a := range all {
-			s = append(s, a.Output)
-		}
-		return strings.Join(s, " ")
-	}
 	add(Failed, 2)
 	add(Successful, 990)
 	add(UnknownOutcome, 1)
 	add(Successful, 10)
-	if got, want := outputs(h.failures.attempts()), "1 2 993"; got != want {
+	if got, want := told(h.failures.attempts()), "1 2 993"; got != want {
 		t.Errorf("failures %s, want %s", got, want)
 	}
-	if got, want := outputs(h.last()), "984 985 986 987 988 989 990 991 992 993 994 995 996 997 998 999 1000 1001 1002 1003"; got != want {
+	if got, want := told(h.last()), "984 985 986 987 988 989 990 991 992 993 994 995 996 997 998 999 1000 1001 1002 1003"; got != want {
 		t.Errorf("last attempts %s, want %s", got, want)
 	}
 	add(Failed, 30)
 	if got := h.failures.attempts(); len(got) != historySize || got[0].Output != "1014" || got[19].Output != "1033" {
-		t.Errorf("failures %s, want 1014 to 1033", outputs(got))
+		t.Errorf("failures %s, want 1014 to 1033", told(got))
 	}
 	other := h.clone()
 	add(Successful, 1)
-	if got := other.last(); got[len(got)-1].Output != "1033" {
-		t.Errorf("a copy goes on with the original: %s", outputs(got))
+	if got := other.last(); got[len(got)-1].Output != "1033" || len(other.marks) != historySize || other.marks[historySize-1].start != 1033 {
+		t.Errorf("a copy goes on with the original: %s", told(got))
 	}
 }
 
-// Outputs are cut between characters, and an output that repeats is stored once.
+// Equal attempts in a row are one entry, whatever their bodies and local ports; what is in
+// between ends it.
+func TestHistoryFolds(t *testing.T) {
+	var h history
+	n := int64(0)
+	add := func(times int, rec record) {
+		for range times {
+			n++
+			rec.start = n
+			h.add(rec)
+		}
+	}
+	ok := record{output: "ok"}
+	bad := record{outcome: Failed, reason: action.HTTPStatus, output: "500", body: "first"}
+	add(1000, ok)
+	add(3, bad)
+	bad.body = "last"
+	add(1, bad)
+	add(2, ok)
+	add(1, record{output: "ok", warning: true})
+	for port := range 5 {
+		add(1, record{outcome: Failed, reason: action.ConnectionReset, output: fmt.Sprintf("read tcp 127.0.0.1:%d->127.0.0.1:80: reset", 40000+port)})
+	}
+	add(1, record{outcome: Failed, reason: action.Timeout, output: "late"})
+	add(2, record{outcome: Failed, reason: action.ExitCode, output: "late", exitCode: 1})
+	add(1, record{outcome: Failed, reason: action.ExitCode, output: "late", exitCode: 2})
+	want := "ok×1000[1-1000] 500×4[1001-1004] ok×2[1005-1006] ok read tcp 127.0.0.1:40000->127.0.0.1:80: reset×5[1008-1012] late late×2[1014-1015] late"
+	got := h.last()
+	if told(got) != want {
+		t.Errorf("got  %s\nwant %s", told(got), want)
+	}
+	if got[1].Body != "last" || got[7].ExitCode != 2 {
+		t.Errorf("of a line the last body is kept: %+v", got[1])
+	}
+	var status ProbeStatus
+	h.tell(&status)
+	var reasons string
+	for _, m := range status.Marks[9:] {
+		reasons += " " + string(m.Reason)
+	}
+	if want := "   connection_reset connection_reset connection_reset connection_reset connection_reset timeout exit_code exit_code exit_code"; reasons != want {
+		t.Errorf("the attempts failed for %q, want %q", reasons, want)
+	}
+	if len(h.marks) != historySize || h.marks[historySize-1].start != n {
+		t.Errorf("%d attempts are remembered one by one, want %d", len(h.marks), historySize)
+	}
+	for _, pair := range [][2]string{{"1->2", "3->2"}, {"a:1->2", "a:2->3"}, {"a:1->2", "b:1->2"}, {"a:1", "a:2"}, {"count: 1->", "count: 2->"}} {
+		if sameOutput(pair[0], pair[1]) {
+			t.Errorf("%q and %q are taken for the same", pair[0], pair[1])
+		}
+	}
+}
+
+// The first failure of a run and the success before it are known however long the run
+// is and whatever was said in it; with the run's end they are not told any more.
+func TestHistoryFirstFailure(t *testing.T) {
+	var h history
+	n := int64(0)
+	add := func(o AttemptOutcome, output string) {
+		n++
+		h.add(record{start: n, outcome: o, output: output, body: output})
+		switch o {
+		case Failed:
+			h.failures.fail(action.Other)
+		case Successful:
+			h.failures.forget()
+		case UnknownOutcome:
+		}
+	}
+	tell := func() (first, success string) {
+		var s ProbeStatus
+		h.tell(&s)
+		for _, of := range []struct {
+			a    *Attempt
+			said *string
+		}{{s.FirstFailure, &first}, {s.LastSuccess, &success}} {
+			if of.a != nil {
+				*of.said = fmt.Sprintf("%s at %d, %d", of.a.Output, of.a.Start.UnixNano(), of.a.Count)
+			}
+		}
+		return first, success
+	}
+	check := func(wantFirst, wantSuccess string) {
+		t.Helper()
+		if first, success := tell(); first != wantFirst || success != wantSuccess {
+			t.Errorf("first failure %q, last success %q; want %q and %q", first, success, wantFirst, wantSuccess)
+		}
+	}
+	check("", "")
+	add(Failed, "boot")
+	check("boot at 1, 1", "")
+	for range 5 {
+		add(Successful, "ok")
+	}
+	check("", "ok at 6, 1")
+	add(UnknownOutcome, "no files")
+	for i := range 100 {
+		add(Failed, fmt.Sprint("fail ", i))
+	}
+	check("fail 0 at 8, 1", "ok at 6, 1")
+	h = h.clone()
+	check("fail 0 at 8, 1", "ok at 6, 1")
+	h.failures.forget() // a new instance
+	check("", "ok at 6, 1")
+	add(Failed, "fail 99") // the entry goes on, the run is new
+	check("fail 99 at 108, 1", "ok at 6, 1")
+	add(Failed, "fail 99")
+	check("fail 99 at 108, 1", "ok at 6, 1")
+	add(Successful, "ok")
+	check("", "ok at 110, 1")
+}
+
+// Outputs are cut where a character begins, and a repeated one costs nothing.
 func TestHistoryOutput(t *testing.T) {
 	var h history
 	long := strings.Repeat("ü", 5000)
 	h.add(record{outcome: Successful, output: long})
-	h.add(record{outcome: Failed, output: long + "1"})
-	h.add(record{outcome: Failed, output: long + "2"})
-	if got := h.successes.records[0].output; got != long[:maxSuccessOutput] {
+	h.add(record{outcome: Failed, output: long + "1", body: long})
+	if got := h.successes[0].output; got != long[:maxSuccessOutput] {
 		t.Errorf("a success remembers %d bytes, want %d", len(got), maxSuccessOutput)
 	}
-	if got := h.failures.records[0].output; got != long[:maxFailureOutput] {
-		t.Errorf("a failure remembers %d bytes, want %d", len(got), maxFailureOutput)
+	if got := h.failures.lines[0]; got.output != long[:maxFailureOutput] || got.more.body != long[:maxBody] {
+		t.Errorf("a failure remembers %d and %d bytes, want %d and %d", len(got.output), len(got.more.body), maxFailureOutput, maxBody)
 	}
-	for limit, want := range map[int]string{0: "", 1: "a", 2: "a", 3: "aü", 4: "aüb", 9: "aüb"} {
-		if got := cut("aüb", limit); got != want {
-			t.Errorf("cut at %d: %q, want %q", limit, got, want)
-		}
+	for range historySize {
+		h.add(record{outcome: Failed, output: long + "2", body: long})
 	}
-	allocs := testing.AllocsPerRun(100, func() { h.failures.intern(long[:maxFailureOutput]) })
+	if n := len(h.failures.lines); n != 1 {
+		t.Errorf("%d entries of what is the same where it is cut, want 1", n)
+	}
+	allocs := testing.AllocsPerRun(100, func() { h.add(record{outcome: Failed, output: long, body: long}) })
 	if allocs != 0 {
 		t.Errorf("a repeated output costs %v allocations, want 0", allocs)
 	}

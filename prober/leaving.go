@@ -151,9 +151,7 @@ func (w *worker) succeed(before *worker, last *bequest) (entries []entry) {
 		return nil
 	}
 	if last != nil {
-		if scrub := before.target.scrub; scrub != nil {
-			last.made.Output = scrub.Replace(last.made.Output)
-		}
+		before.clean(&last.made) // of secrets that were its own
 		entries = w.fold(last.made, last.changes, last.began, last.ended)
 		w.stand(last.made, last.changes, last.ended.Sub(last.began))
 	}

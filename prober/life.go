@@ -205,7 +205,7 @@ func (t *target) details() (args []any) {
 		args = append(args, "paused", true)
 	}
 	if d.Message != "" {
-		args = append(args, "message", d.Message)
+		args = append(args, "message", t.scrub.Clean(d.Message, maxMessage))
 	}
 	return args
 }
@@ -229,6 +229,7 @@ func (t *target) settle(inst gate.Instance, now time.Time) {
 func (t *target) publish(inst gate.Instance, now time.Time) {
 	t.tellHeld()
 	was, is := t.flags, t.derive(inst)
+	t.date(inst, is, now)
 	t.flags = is
 	t.noteStarted(inst, now)
 	if was == is {

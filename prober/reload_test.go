@@ -116,12 +116,12 @@ func TestReloadCounters(t *testing.T) {
 		slower.Timeout = 3 * time.Second
 		w.apply(labelled(app("app", nil, nil, slower), "a"))
 		w.sleepUntil(2500 * ms)
-		if p := w.probe("app", gate.Liveness); p.counted() != "0/4/0" || p.Durations.Failed.Count != 4 || len(p.LastFailures) != 4 || p.ConsecutiveFailures != 3 || p.Timeout != 3*time.Second {
+		if p := w.probe("app", gate.Liveness); p.counted() != "0/4/0" || p.Durations.Failed.Count != 4 || p.LastFailures[0].Count != 4 || p.ConsecutiveFailures != 3 || p.Timeout != 3*time.Second {
 			t.Errorf("equal labels, another timeout: %+v", p)
 		}
 		w.apply(labelled(app("app", nil, nil, slower), "b"))
 		w.sleepUntil(3500 * ms)
-		if p := w.probe("app", gate.Liveness); p.counted() != "0/1/0" || p.Durations.Failed.Count != 1 || len(p.LastFailures) != 5 {
+		if p := w.probe("app", gate.Liveness); p.counted() != "0/1/0" || p.Durations.Failed.Count != 1 || p.LastFailures[0].Count != 5 {
 			t.Errorf("another label: %+v", p)
 		}
 		if s, _ := w.m.Target("app", Brief); s.Restarts != 0 || s.Instance.ID != "static/1" {

@@ -65,34 +65,35 @@ func TestSparseClone(t *testing.T) {
 	}
 }
 
-// What a probe keeps of attempts that take equally long and say the same is 64 bytes
-// of histogram and history after the first, and 1,050 at most for ever: a ring that
-// is full has no room to spare. The rest is a worker, and a share of its target.
+// What a probe keeps of attempts that take equally long and say the same is 96 bytes
+// of histogram and history after the first, and 400 at most for ever: what is full has
+// no room to spare. The rest is a worker, and a share of its target.
 func TestRoomOfAProbe(t *testing.T) {
 	var c counts
 	var h history
 	room := func() uintptr {
-		return uintptr(cap(c.successful.cells))*unsafe.Sizeof(cell{}) + uintptr(cap(h.successes.records))*unsafe.Sizeof(kept{})
+		return uintptr(cap(c.successful.cells))*unsafe.Sizeof(cell{}) + uintptr(cap(h.marks))*unsafe.Sizeof(mark{}) +
+			uintptr(cap(h.successes))*unsafe.Sizeof(line{})
 	}
 	add := func() {
 		c.count(Successful, "", time.Millisecond)
 		h.add(record{duration: time.Millisecond, output: "ok", outcome: Successful})
 	}
-	if add(); room() > 64 {
-		t.Errorf("%d bytes after the first attempt, want 64 at most", room())
+	if add(); room() > 96 {
+		t.Errorf("%d bytes after the first attempt, want 96 at most", room())
 	}
 	for range 1000 {
 		add()
 	}
-	if room() > 1050 || cap(h.successes.records) != historySize {
-		t.Errorf("%d bytes, %d records of room, want 1,050 and %d at most", room(), cap(h.successes.records), historySize)
+	if room() > 400 || cap(h.marks) != historySize {
+		t.Errorf("%d bytes, %d marks of room, want 400 and %d at most", room(), cap(h.marks), historySize)
 	}
 	if h.failures != nil || c.others != nil {
 		t.Error("a probe that never failed has room for failures")
 	}
 	// Both are size classes of the allocator.
-	if w, t0 := unsafe.Sizeof(worker{}), unsafe.Sizeof(target{}); w > 192 || t0 > 512 {
-		t.Errorf("a worker has %d bytes and a target %d, want 192 and 512 at most", w, t0)
+	if w, t0 := unsafe.Sizeof(worker{}), unsafe.Sizeof(target{}); w > 224 || t0 > 576 {
+		t.Errorf("a worker has %d bytes and a target %d, want 224 and 576 at most", w, t0)
 	}
 }
 
@@ -100,11 +101,18 @@ func TestRoomOfAProbe(t *testing.T) {
 func TestRecordComesBack(t *testing.T) {
 	var h history
 	at := time.Now()
-	h.add(record{start: at.UnixNano(), duration: time.Second, reason: action.HTTPStatus, output: strings.Repeat("x", 9), outcome: Failed})
+	h.add(record{
+		start: at.UnixNano(), duration: time.Second, reason: action.ExitCode, output: strings.Repeat("x", 9), outcome: Failed,
+		body: "body", address: "http://h/", exitCode: 3,
+	})
 	h.add(record{start: at.UnixNano() + 1, warning: true})
+	first, second := time.Unix(0, at.UnixNano()), time.Unix(0, at.UnixNano()+1)
 	want := []Attempt{
-		{Start: time.Unix(0, at.UnixNano()), Duration: time.Second, Outcome: Failed, Reason: action.HTTPStatus, Output: "xxxxxxxxx"},
-		{Start: time.Unix(0, at.UnixNano()+1), Outcome: Successful, Warning: true},
+		{
+			Start: first, Last: first, Count: 1, Duration: time.Second, Outcome: Failed, Reason: action.ExitCode, Output: "xxxxxxxxx",
+			Body: "body", Address: "http://h/", ExitCode: 3,
+		},
+		{Start: second, Last: second, Count: 1, Outcome: Successful, Warning: true},
 	}
 	if got := h.last(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)

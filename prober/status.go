@@ -73,6 +73,9 @@ type TargetStatus struct {
 	Details              instance.Details
 	// Running, Started, Ready and Live are derived (contract: health endpoints).
 	Running, Started, Ready, Live bool
+	// Changed is when these three changed last or, where they have not, when the agent
+	// began to watch the target.
+	Changed Changed
 	// Restarts counts the instances after the first.
 	Restarts uint64
 	// StartupDuration is how long the instance took from its start until started;
@@ -81,6 +84,9 @@ type TargetStatus struct {
 	// Probes has an entry for each kind that is configured, in the order of kinds.
 	Probes []ProbeStatus
 }
+
+// Changed is when the conditions of a target changed last.
+type Changed struct{ Started, Ready, Live time.Time }
 
 // Probe returns the status of one kind, if the target has it.
 func (t *TargetStatus) Probe(k gate.Kind) (ProbeStatus, bool) {
@@ -96,6 +102,9 @@ func (t *TargetStatus) Probe(k gate.Kind) (ProbeStatus, bool) {
 type ProbeStatus struct {
 	Kind   gate.Kind
 	Action string // exec, httpGet, tcpSocket or grpc
+	// Address is what is asked, without secrets: a URL, or host and port; empty for exec,
+	// and below Full.
+	Address string
 
 	InitialDelay, Timeout, Period      time.Duration
 	SuccessThreshold, FailureThreshold int
@@ -104,9 +113,14 @@ type ProbeStatus struct {
 	// outcome and how many in a row were equal, counted as the thresholds count.
 	Result, Last gate.Result
 	Run          int
-	// Held: no attempts until a new instance. Gated: none yet, because of the initial
+	// Changed is when Result changed last, by probing or with the instance, or when the
+	// agent began to watch.
+	Changed time.Time
+	// Held: no attempts until a new instance or until HeldUntil, if that is not zero: the
+	// turn at which a hold ends by itself. Gated: none yet, because of the initial
 	// delay, of a startup probe, or because there is no instance.
 	Held, Gated bool
+	HeldUntil   time.Time
 
 	// ConsecutiveFailures counts failed attempts since the last success; 0 at a new
 	// instance.
@@ -128,9 +142,15 @@ type ProbeStatus struct {
 	// tries included. Empty below Series.
 	Durations Durations
 
-	// Attempts are the last 20 attempts, LastFailures the last 20 that did not
-	// succeed, oldest first. Empty below Full.
+	// What is remembered of attempts, oldest first; empty below Full. Attempts are the last
+	// 20 entries, LastFailures the last 20 of what did not succeed; equal attempts in a row
+	// are one entry. Marks are the last 20 attempts one by one.
 	Attempts, LastFailures []Attempt
+	Marks                  []Mark
+	// FirstFailure is the first of the ConsecutiveFailures, LastSuccess the success before
+	// it or, while nothing fails, the last attempt that succeeded. Nil: there is none, or
+	// below Full.
+	FirstFailure, LastSuccess *Attempt
 }
 
 // ProbeType returns a kind as the kubelet's metrics spell it.
@@ -157,17 +177,34 @@ type Durations struct {
 	Successful, Failed, Unknown Histogram
 }
 
-// Attempt is one attempt of the past.
+// Attempt is what one attempt of the past said, or several in a row that said the same.
 type Attempt struct {
-	Start    time.Time
-	Duration time.Duration
+	// Start is when the first of them began, Last when the last did; Count is how many
+	// there were.
+	Start, Last time.Time
+	Count       uint64
+	Duration    time.Duration // of the last
 	// Outcome is successful, failed or unknown, as in the metrics.
 	Outcome AttemptOutcome
 	// Warning marks a successful one with a warning.
 	Warning bool
 	Reason  action.Reason
-	// Output is cut, and secrets of the target's configuration are taken out of it.
-	Output string
+	// ExitCode is a failed command's; 0: there is none.
+	ExitCode int
+	// Output and Body are cut, and secrets of the target's configuration are taken out of
+	// them. Body is what a server said beside a status that is a failure, the last time.
+	Output, Body string
+	// Address is what was asked, if a redirect has led away from the probe's own.
+	Address string
+}
+
+// Mark is one attempt by itself.
+type Mark struct {
+	Start    time.Time
+	Duration time.Duration
+	Outcome  AttemptOutcome
+	Warning  bool
+	Reason   action.Reason
 }
 
 // AttemptOutcome is how an attempt counts.

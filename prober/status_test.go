@@ -15,6 +15,7 @@ package prober
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -55,12 +56,14 @@ func TestLog(t *testing.T) {
 		w := newWorld(t)
 		defer w.m.Close()
 		unable := errors.New("too many open files")
-		long := action.Outcome{Reason: action.HTTPStatus, Output: strings.Repeat("é", 200)}
+		long := action.Outcome{Reason: action.HTTPStatus, Output: strings.Repeat("é", 200), Body: "no\ndatabase\u202e", Address: "http://127.0.0.1/moved"}
+		well := action.Outcome{Success: true, Output: strings.Repeat("w", 5000)}
+		command := action.Outcome{Reason: action.ExitCode, ExitCode: 3}
 		warning := action.Outcome{Success: true, Warning: true, Output: "redirect"}
 		answers := []struct {
 			o   action.Outcome
 			err error
-		}{{bad, nil}, {bad, nil}, {long, nil}, {good, nil}, {warning, nil}, {warning, nil}, {action.Outcome{}, unable}, {action.Outcome{}, unable}, {good, nil}}
+		}{{bad, nil}, {bad, nil}, {long, nil}, {well, nil}, {warning, nil}, {warning, nil}, {action.Outcome{}, unable}, {action.Outcome{}, unable}, {good, nil}, {command, nil}, {good, nil}}
 		w.on("app/liveness", func(context.Context) (action.Outcome, error) {
 			a := answers[min(int(time.Since(w.begin)/time.Second), len(answers)-1)]
 			return a.o, a.err
@@ -74,11 +77,12 @@ func TestLog(t *testing.T) {
 			}
 		}
 		cut := strings.Repeat("é", 128)
-		want := `level=WARN msg="probe failed" target=app probe_type=Liveness reason=connection_refused attempt=1/3 output="connection refused"
-level=INFO msg="result changed" target=app probe_type=Liveness from=Success to=Failure reason=http_status attempt=3/3 output=` + cut + `
-level=INFO msg="result changed" target=app probe_type=Liveness from=Failure to=Success attempt=1/1
-level=WARN msg="probe succeeded with a warning" target=app probe_type=Liveness attempt=1/1 output=redirect
-level=WARN msg="probe could not be attempted" target=app probe_type=Liveness reason=other output="too many open files"
+		want := `level=WARN msg="probe failed" target=app probe_type=Liveness reason=connection_refused attempt=1/3 output="connection refused" address=http://127.0.0.1:80/
+level=INFO msg="result changed" target=app probe_type=Liveness from=Success to=Failure reason=http_status attempt=3/3 output=` + cut + ` body="no\ndatabase\\u202e" address=http://127.0.0.1/moved
+level=INFO msg="result changed" target=app probe_type=Liveness from=Failure to=Success attempt=1/1 output=` + strings.Repeat("w", 64) + `
+level=WARN msg="probe succeeded with a warning" target=app probe_type=Liveness attempt=1/1 output=redirect address=http://127.0.0.1:80/
+level=WARN msg="probe could not be attempted" target=app probe_type=Liveness reason=other output="too many open files" address=http://127.0.0.1:80/
+level=WARN msg="probe failed" target=app probe_type=Liveness reason=exit_code attempt=1/3 exit_code=3 address=http://127.0.0.1:80/
 `
 		if got := strings.Join(lines, ""); got != want {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -97,22 +101,30 @@ func TestStatusIsACopy(t *testing.T) {
 		w.says("app/readiness", bad)
 		w.apply(labelled(app("app", nil, every(time.Second), nil), "a"))
 		w.sleepUntil(time.Second)
-		before := fmt.Sprintf("%+v", w.m.Status(Full))
+		whole := func() string {
+			all, err := json.Marshal(w.m.Status(Full)) // which follows pointers
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(all)
+		}
+		before := whole()
 		s := w.m.Status(Full)
 		s.Statuses[0].Labels[0].Value = "x"
 		p := &s.Statuses[0].Probes[0]
 		p.Failures[0].Count = 99
 		p.Durations.Failed.Classic[0] = 99
-		p.Attempts[0].Output, p.LastFailures[0].Output = "x", "x"
+		p.Attempts[0].Output, p.LastFailures[0].Output, p.Marks[0].Reason = "x", "x", "x"
+		p.FirstFailure.Output = "x"
 		s.SourceUp["static"] = false
-		if after := fmt.Sprintf("%+v", w.m.Status(Full)); after != before {
+		if after := whole(); after != before {
 			t.Errorf("got\n%s\nwant\n%s", after, before)
 		}
-		if brief := w.probe("app", gate.Readiness); len(brief.Attempts) != 2 {
-			t.Errorf("full: %d attempts, want 2", len(brief.Attempts))
+		if full := w.probe("app", gate.Readiness); len(full.Marks) != 2 || len(full.Attempts) != 1 || full.Address != "http://127.0.0.1:80/" {
+			t.Errorf("full: %d attempts, %d entries, %q; want 2, 1 and the address", len(full.Marks), len(full.Attempts), full.Address)
 		}
 		b := w.m.Status(Brief).Statuses[0].Probes[0]
-		if b.Durations.Failed.Count != 0 || b.Attempts != nil {
+		if b.Durations.Failed.Count != 0 || b.Attempts != nil || b.Marks != nil || b.FirstFailure != nil || b.Address != "" {
 			t.Errorf("brief: %+v, want no histograms and no attempts", b)
 		}
 	})

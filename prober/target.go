@@ -18,7 +18,6 @@ import (
 	"log/slog"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -26,6 +25,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action"
 	"github.com/prober-exporter/prober_exporter/prober/gate"
 	"github.com/prober-exporter/prober_exporter/prober/instance"
+	"github.com/prober-exporter/prober_exporter/prober/output"
 )
 
 // target is one target of the configuration, from when it is applied until its
@@ -34,13 +34,14 @@ type target struct {
 	m       *Manager
 	cfg     *config.Target
 	source  instance.Source
-	workers []*worker         // in the order of kinds
-	scrub   *strings.Replacer // takes secrets out of outputs; nil: there are none
+	workers []*worker        // in the order of kinds
+	scrub   *output.Scrubber // takes secrets out of outputs
 
 	mu    sync.Mutex
 	state gate.Target
 	life  life
 	flags flags // as the tally has them
+	since since // when each of them changed
 	held  bool  // as the source was told
 	slots int8  // that its probes have; guarded by slots.mu
 	// retired is not nil once a reload has replaced or removed it: nothing changes any
@@ -57,13 +58,7 @@ func newTarget(m *Manager, c *config.Target, source instance.Source, before *tar
 		cfg:    c,
 		source: source,
 		life:   life{startup: -1},
-	}
-	if secrets := c.Secrets(); len(secrets) > 0 {
-		var pairs []string
-		for _, s := range secrets {
-			pairs = append(pairs, s, "<redacted>")
-		}
-		t.scrub = strings.NewReplacer(pairs...)
+		scrub:  output.NewScrubber(c.Secrets()),
 	}
 	var params [gate.NumKinds]gate.Params
 	var changed [gate.NumKinds]bool
@@ -106,7 +101,12 @@ func newTarget(m *Manager, c *config.Target, source instance.Source, before *tar
 	inst := t.instance()
 	entries = append(entries, t.meet(inst)...)
 	t.settle(inst, now)
-	t.flags = t.derive(inst)
+	is := t.derive(inst)
+	if before == nil {
+		t.flags, t.since = is, sinceAll(now)
+	}
+	t.date(inst, is, now)
+	t.flags = is
 	t.noteStarted(inst, now)
 	t.tellHeld()
 	return t, entries
@@ -127,6 +127,7 @@ func (t *target) inherit(before *target, params [gate.NumKinds]gate.Params, chan
 	before.mu.Lock() // its last turns may be on their way out
 	defer before.mu.Unlock()
 	t.life, t.state = before.life.clone(), before.state
+	t.flags, t.since = before.flags, before.since
 	last := before.life.seen
 	was, is := before.cfg.Instance, t.cfg.Instance
 	if keyOf(&was) == keyOf(&is) {
@@ -157,6 +158,7 @@ func (t *target) inherit(before *target, params [gate.NumKinds]gate.Params, chan
 			continue
 		}
 		w.history, w.lastRun = was.history.clone(), was.lastRun
+		w.result, w.changed = was.result, was.changed
 		if !changed[w.kind] {
 			w.standing = was.standing
 		}
@@ -231,6 +233,7 @@ func (t *target) status(d Detail, now time.Time) TargetStatus {
 		Started:         t.flags.started,
 		Ready:           t.flags.ready,
 		Live:            t.flags.live,
+		Changed:         t.since.changed(),
 		Restarts:        t.life.restarts,
 		StartupDuration: t.life.startup,
 		Probes:          make([]ProbeStatus, len(t.workers)),
@@ -240,6 +243,7 @@ func (t *target) status(d Detail, now time.Time) TargetStatus {
 	}
 	if watcher, ok := t.source.(instance.Watcher); ok {
 		s.Details = watcher.Describe(t.cfg.Name)
+		s.Details.Message = t.scrub.Clean(s.Details.Message, maxMessage)
 	}
 	return s
 }

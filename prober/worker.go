@@ -63,15 +63,17 @@ type worker struct {
 	readyAt moment // when it could begin at the earliest: due, or the end of the turn before
 	began   moment // when the running attempt began; 0 without one
 	lastRun int64  // Unix nanoseconds; 0 before the first
+	changed int64  // when result changed, or when there was first one; Unix nanoseconds
 
 	counts
 	history history
 
-	kind    gate.Kind // not guarded: it never changes
-	stopped bool      // no more turns: told to stop
-	quit    bool      // no more turns until a new instance: the gate said Quit
-	poked   bool      // the next turn to begin has been asked for
-	warned  bool      // the last attempt's outcome was a warning
+	kind    gate.Kind   // not guarded: it never changes
+	stopped bool        // no more turns: told to stop
+	quit    bool        // no more turns until a new instance: the gate said Quit
+	poked   bool        // the next turn to begin has been asked for
+	warned  bool        // the last attempt's outcome was a warning
+	result  gate.Result // as it was published last
 
 	stage    stage
 	standing standing

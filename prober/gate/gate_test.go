@@ -331,3 +331,41 @@ func TestRename(t *testing.T) {
 		t.Error("another instance was renamed")
 	}
 }
+
+// A hold ends when HoldEnd says, not a nanosecond before; what only a new instance ends,
+// and what is no hold after a failure, has no end.
+func TestHoldEnd(t *testing.T) {
+	began := time.Unix(1000, 0)
+	held := func(k Kind, r Result, maxHold time.Duration) (Target, Instance) {
+		inst := Instance{ID: "a", Phase: Running, MaxHold: maxHold}
+		target, verdict := one(k, Params{FailureThreshold: 1}).Next(k, inst, k != Startup, began)
+		if verdict != Attempt {
+			t.Fatalf("%v: %v", k, verdict)
+		}
+		return target.Fold(k, r), inst
+	}
+	for _, k := range []Kind{Startup, Liveness} {
+		target, inst := held(k, Failure, time.Minute)
+		end := target.Probe(k).HoldEnd(inst.MaxHold)
+		if want := began.Add(time.Minute); !end.Equal(want) {
+			t.Errorf("%v: ends at %v, want %v", k, end, want)
+		}
+		for at, want := range map[time.Time]Verdict{end.Add(-1): Wait, end: Attempt} {
+			if _, got := target.Next(k, inst, k != Startup, at); got != want {
+				t.Errorf("%v: %v at %v, want %v", k, got, at, want)
+			}
+		}
+		// The source's word counts, as it is now.
+		if got := target.Probe(k).HoldEnd(Never); !got.Equal(began) {
+			t.Errorf("%v: ends at %v where restarts are not seen any more", k, got)
+		}
+		if got := target.Probe(k).HoldEnd(UntilNewInstance); !got.IsZero() {
+			t.Errorf("%v: ends at %v until a new instance", k, got)
+		}
+	}
+	for _, k := range Kinds() {
+		if target, inst := held(k, Success, time.Minute); !target.Probe(k).HoldEnd(inst.MaxHold).IsZero() {
+			t.Errorf("%v: a success has an end of its hold", k)
+		}
+	}
+}

@@ -148,6 +148,15 @@ func (p *Probe) holdOver(maxHold time.Duration, now time.Time) bool {
 	return now.Sub(p.attemptAt) >= maxHold
 }
 
+// HoldEnd returns when a hold after a failure ends by itself, where the source says now
+// that it may last so long; the zero time if there is none, or only a new instance ends it.
+func (p Probe) HoldEnd(maxHold time.Duration) time.Time {
+	if !p.Held || p.Result != Failure || maxHold == UntilNewInstance {
+		return time.Time{}
+	}
+	return p.attemptAt.Add(max(maxHold, 0))
+}
+
 // delayed reports whether the initial delay of an instance is still running. A
 // kubelet compares whole seconds, truncated toward zero: for a delay of whole
 // seconds that is the same as comparing exactly, but for a start in the future,

@@ -1,0 +1,80 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package prober
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/prober/action"
+)
+
+// A secret is in no log and no status, in whichever form it is repeated, wherever that is.
+func TestSecretsInEveryForm(t *testing.T) {
+	const secret = `tr0ub"xyzzy\plugh & frobozz`
+	inJSON, err := json.Marshal(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, form := range map[string]string{
+		"plain":  secret,
+		"Go":     fmt.Sprintf("malformed MIME header line: %q", "X-Key "+secret),
+		"JSON":   string(inJSON),
+		"HTML":   html.EscapeString(secret),
+		"query":  url.QueryEscape(secret),
+		"base64": base64.StdEncoding.EncodeToString([]byte("user:" + secret)),
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			defer w.m.Close()
+			long := strings.Repeat(" ", maxSuccessOutput-len(form)/2) // the output is cut within the secret
+			w.says("app/startup", action.Outcome{Success: true, Output: long + form})
+			w.says("app/readiness", action.Outcome{Reason: action.HTTPStatus, Output: form, Body: long + form, Address: "http://h/?" + form})
+			w.on("app/liveness", func(context.Context) (action.Outcome, error) {
+				if time.Since(w.begin) > time.Second {
+					panic(form)
+				}
+				return action.Outcome{Reason: action.ExecStart}, errors.New(form)
+			})
+			c := app("app", every(time.Second), every(time.Second), every(time.Second))
+			c.Env = []config.EnvVar{{Name: "TOKEN", Value: secret}}
+			c.LivenessProbe.HTTPGet.Path = "/?key=" + form
+			w.apply(c)
+			w.sleepUntil(3 * time.Second)
+			status, err := json.Marshal(w.m.Status(Full))
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen := w.logged() + string(status)
+			for _, part := range []string{"tr0ub", "xyzzy", "plugh", "frobozz", form[len(form)/2:]} {
+				if strings.Contains(seen, part) {
+					t.Errorf("%s: %q is seen: %s", name, part, seen)
+				}
+			}
+			if !strings.Contains(seen, "<redacted>") || w.m.Status(Brief).Panics == 0 {
+				t.Errorf("%s: nothing was said: %s", name, seen)
+			}
+		})
+	}
+}

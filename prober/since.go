@@ -1,0 +1,53 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package prober
+
+import (
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/prober/gate"
+)
+
+// since is when the flags of a target changed last, in Unix nanoseconds.
+type since struct{ started, ready, live int64 }
+
+// sinceAll is since when the agent watches a target that it has not known before.
+func sinceAll(now time.Time) since {
+	at := now.UnixNano()
+	return since{at, at, at}
+}
+
+// changed returns the same as times.
+func (s since) changed() Changed {
+	return Changed{time.Unix(0, s.started), time.Unix(0, s.ready), time.Unix(0, s.live)}
+}
+
+// date takes note of when flags, which are to be these, and results change. With mu held.
+func (t *target) date(inst gate.Instance, is flags, now time.Time) {
+	at := now.UnixNano()
+	if is.started != t.flags.started {
+		t.since.started = at
+	}
+	if is.ready != t.flags.ready {
+		t.since.ready = at
+	}
+	if is.live != t.flags.live {
+		t.since.live = at
+	}
+	for _, w := range t.workers {
+		if r := t.state.Result(w.kind, inst); r != w.result || w.changed == 0 {
+			w.result, w.changed = r, at
+		}
+	}
+}
