@@ -49,6 +49,7 @@ const (
 	targetStarted
 	targetReady
 	targetLive
+	targetLastTransition
 	targetRestarts
 	targetStartupDuration
 	targetInfo
@@ -69,6 +70,7 @@ const (
 	labelReason     = "reason"
 	labelSource     = "source"
 	labelInstanceID = "instance_id"
+	labelCondition  = "condition"
 )
 
 // table lists every metric of a Status once: its name, its help and the labels
@@ -151,6 +153,11 @@ var table = [numMetrics]struct {
 		"prober_target_live",
 		"Whether a kubelet would leave the target alone.",
 		[]string{labelTarget},
+	},
+	targetLastTransition: {
+		"prober_target_last_transition_timestamp_seconds",
+		"When started, ready or live changed last, in seconds since the epoch; where it has not, since when the agent has watched the target.",
+		[]string{labelTarget, labelCondition},
 	},
 	targetRestarts: {
 		"prober_target_restarts_total",

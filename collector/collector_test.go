@@ -83,6 +83,7 @@ func rich() prober.Status {
 				Started:         true,
 				Ready:           true,
 				Live:            true,
+				Changed:         prober.Changed{Started: at(1700000001), Ready: at(1700000002.5), Live: at(1700000000)},
 				Restarts:        2,
 				StartupDuration: 1500 * time.Millisecond,
 				Probes: []prober.ProbeStatus{

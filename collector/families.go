@@ -18,6 +18,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	dto "github.com/prometheus/client_model/go"
 
@@ -38,12 +39,14 @@ type series struct {
 	count     uint64
 	histogram *prober.Histogram
 	up        bool
+	changed   *time.Time
 }
 
 // allSeries is one snapshot as series, in the order of their labels.
 type allSeries struct {
 	exporter, sources         []series
 	targets, infos            []series
+	conditions                []series
 	probes, outcomes, reasons []series
 }
 
@@ -54,13 +57,14 @@ type family struct {
 	value func(*series) (v float64, known bool) // of a histogram: whether it is known
 }
 
-func ofExporter(a *allSeries) []series { return a.exporter }
-func ofSources(a *allSeries) []series  { return a.sources }
-func ofTargets(a *allSeries) []series  { return a.targets }
-func ofInfos(a *allSeries) []series    { return a.infos }
-func ofProbes(a *allSeries) []series   { return a.probes }
-func ofOutcomes(a *allSeries) []series { return a.outcomes }
-func ofReasons(a *allSeries) []series  { return a.reasons }
+func ofExporter(a *allSeries) []series   { return a.exporter }
+func ofSources(a *allSeries) []series    { return a.sources }
+func ofTargets(a *allSeries) []series    { return a.targets }
+func ofInfos(a *allSeries) []series      { return a.infos }
+func ofConditions(a *allSeries) []series { return a.conditions }
+func ofProbes(a *allSeries) []series     { return a.probes }
+func ofOutcomes(a *allSeries) []series   { return a.outcomes }
+func ofReasons(a *allSeries) []series    { return a.reasons }
 
 const (
 	isGauge     = dto.MetricType_GAUGE
@@ -83,12 +87,15 @@ var families = [numMetrics]family{
 	probeLastRun: {isGauge, ofProbes, func(s *series) (float64, bool) {
 		return seconds(s.probe.LastRun), !s.probe.LastRun.IsZero()
 	}},
-	probeTimeout:   {isGauge, ofProbes, func(s *series) (float64, bool) { return s.probe.Timeout.Seconds(), true }},
-	probePeriod:    {isGauge, ofProbes, func(s *series) (float64, bool) { return s.probe.Period.Seconds(), true }},
-	targetRunning:  {isGauge, ofTargets, func(s *series) (float64, bool) { return number(s.target.Running) }},
-	targetStarted:  {isGauge, ofTargets, func(s *series) (float64, bool) { return number(s.target.Started) }},
-	targetReady:    {isGauge, ofTargets, func(s *series) (float64, bool) { return number(s.target.Ready) }},
-	targetLive:     {isGauge, ofTargets, func(s *series) (float64, bool) { return number(s.target.Live) }},
+	probeTimeout:  {isGauge, ofProbes, func(s *series) (float64, bool) { return s.probe.Timeout.Seconds(), true }},
+	probePeriod:   {isGauge, ofProbes, func(s *series) (float64, bool) { return s.probe.Period.Seconds(), true }},
+	targetRunning: {isGauge, ofTargets, func(s *series) (float64, bool) { return number(s.target.Running) }},
+	targetStarted: {isGauge, ofTargets, func(s *series) (float64, bool) { return number(s.target.Started) }},
+	targetReady:   {isGauge, ofTargets, func(s *series) (float64, bool) { return number(s.target.Ready) }},
+	targetLive:    {isGauge, ofTargets, func(s *series) (float64, bool) { return number(s.target.Live) }},
+	targetLastTransition: {isGauge, ofConditions, func(s *series) (float64, bool) {
+		return seconds(*s.changed), !s.changed.IsZero()
+	}},
 	targetRestarts: {isCounter, ofTargets, func(s *series) (float64, bool) { return float64(s.target.Restarts), true }},
 	targetStartupDuration: {isGauge, ofTargets, func(s *series) (float64, bool) {
 		return s.target.StartupDuration.Seconds(), s.target.StartupDuration >= 0
@@ -118,17 +125,29 @@ func newSeries(status *prober.Status) *allSeries {
 	}
 	a.targets = make([]series, 0, len(status.Statuses))
 	a.infos = make([]series, 0, len(status.Statuses))
+	a.conditions = make([]series, 0, 3*len(status.Statuses))
 	for i := range status.Statuses {
 		t := &status.Statuses[i]
 		ls := targetLabels(t)
 		a.targets = append(a.targets, series{labels: ls, target: t})
 		a.infos = append(a.infos, series{labels: ls.with(labelSource, t.Source).with(labelInstanceID, t.Instance.ID), target: t})
+		a.addConditions(ls, t)
 	}
 	a.addProbes()
 	for _, of := range a.lists() {
 		sortSeries(of)
 	}
 	return a
+}
+
+// addConditions adds the series of what is said of a target.
+func (a *allSeries) addConditions(ls labels, t *prober.TargetStatus) {
+	for _, c := range [...]struct {
+		name    string
+		changed *time.Time
+	}{{"live", &t.Changed.Live}, {"ready", &t.Changed.Ready}, {"started", &t.Changed.Started}} {
+		a.conditions = append(a.conditions, series{labels: ls.with(labelCondition, c.name), target: t, changed: c.changed})
+	}
 }
 
 func sortSeries(of []series) {
@@ -182,8 +201,8 @@ func (s series) outcome(o prober.AttemptOutcome) series {
 }
 
 // lists returns each list of series once.
-func (a *allSeries) lists() [7][]series {
-	return [7][]series{a.exporter, a.sources, a.targets, a.infos, a.probes, a.outcomes, a.reasons}
+func (a *allSeries) lists() [8][]series {
+	return [8][]series{a.exporter, a.sources, a.targets, a.infos, a.conditions, a.probes, a.outcomes, a.reasons}
 }
 
 // describe gives each series its descriptors.

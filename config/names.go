@@ -29,7 +29,7 @@ const (
 // reservedLabels are set by the exporter or by Prometheus, or have a meaning to it.
 var reservedLabels = map[string]bool{
 	"target": true, "probe_type": true, "result": true, "reason": true, "source": true,
-	"instance_id": true, "instance": true, "job": true, "le": true, "quantile": true,
+	"instance_id": true, "instance": true, "job": true, "le": true, "quantile": true, "condition": true,
 }
 
 // only says whether s consists of these characters. An empty one does.
