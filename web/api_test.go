@@ -41,6 +41,7 @@ func rich() prober.TargetStatus {
 	t := well("app")
 	t.Labels = []config.Label{{Name: "team", Value: `pay"ments`}}
 	t.Instance.StartedAt, t.Instance.Final, t.Instance.Deleting = at, true, true
+	t.Changed = prober.Changed{Started: at, Ready: at.Add(time.Second), Live: at.Add(-time.Hour)}
 	t.Restarts, t.StartupDuration = 2, 1500*time.Millisecond
 	p := failing(gate.Readiness, action.HTTPStatus, 5)
 	p.InitialDelay, p.Timeout, p.Last, p.Run = 250*time.Millisecond, 1500*time.Millisecond, gate.Failure, 5
@@ -48,11 +49,18 @@ func rich() prober.TargetStatus {
 	p.Successful, p.Failed, p.Unknown, p.Transitions = 10, 6, 1, 3
 	p.Failures = []prober.ReasonCount{{Reason: action.HTTPStatus, Count: 6}, {Reason: action.AgentLate, Count: 1}}
 	p.LastRun, p.NextTurn = at.Add(time.Minute), at.Add(70*time.Second)
+	p.Changed, p.HeldUntil, p.Address = at.Add(time.Minute), at.Add(2*time.Minute), "http://127.0.0.1:80/?a=<b>"
 	p.Attempts = []prober.Attempt{
-		{Start: at, Duration: 2 * time.Millisecond, Outcome: prober.Successful, Warning: true, Output: "redirect"},
-		{Start: at.Add(time.Minute), Duration: time.Millisecond, Outcome: prober.Failed, Reason: action.HTTPStatus, Output: "<b>\xff\n"},
+		{Start: at, Last: at, Count: 1, Duration: 2 * time.Millisecond, Outcome: prober.Successful, Warning: true, Output: "redirect"},
+		{
+			Start: at.Add(time.Minute), Last: at.Add(2 * time.Minute), Count: 5, Duration: time.Millisecond,
+			Outcome: prober.Failed, Reason: action.HTTPStatus, Output: "<b>\xff\n", Body: "no\x1bbody", ExitCode: 3, Address: "http://127.0.0.1/to",
+		},
 	}
 	p.LastFailures = p.Attempts[1:]
+	p.Marks = []prober.Mark{{Start: at, Duration: 2 * time.Millisecond, Warning: true}, {Start: at.Add(time.Minute), Outcome: prober.Failed, Reason: action.HTTPStatus}}
+	p.LastSuccess = &p.Attempts[0]
+	p.FirstFailure = &prober.Attempt{Start: at.Add(time.Minute), Last: at.Add(time.Minute), Count: 1, Outcome: prober.Failed, Reason: action.Timeout}
 	t.Probes[1] = p
 	return t
 }

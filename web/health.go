@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/prober-exporter/prober_exporter/prober"
 	"github.com/prober-exporter/prober_exporter/prober/gate"
@@ -29,8 +30,9 @@ type check struct {
 	// passing is how many targets pass, holds whether one does.
 	passing func(prober.Summary) int
 	holds   func(*prober.TargetStatus) bool
-	// why says why a target does not.
-	why func(*prober.TargetStatus) finding
+	// why says why a target does not, changed since when it has passed or not.
+	why     func(*prober.TargetStatus) finding
+	changed func(*prober.TargetStatus) time.Time
 }
 
 var (
@@ -39,18 +41,21 @@ var (
 		func(s prober.Summary) int { return s.Started },
 		func(t *prober.TargetStatus) bool { return t.Started },
 		whyNotStarted,
+		func(t *prober.TargetStatus) time.Time { return t.Changed.Started },
 	}
 	ready = check{
 		"ready", gate.Readiness,
 		func(s prober.Summary) int { return s.Ready },
 		func(t *prober.TargetStatus) bool { return t.Ready },
 		whyNotReady,
+		func(t *prober.TargetStatus) time.Time { return t.Changed.Ready },
 	}
 	live = check{
 		"live", gate.Liveness,
 		func(s prober.Summary) int { return s.Live },
 		func(t *prober.TargetStatus) bool { return t.Live },
 		whyNotLive,
+		func(t *prober.TargetStatus) time.Time { return t.Changed.Live },
 	}
 	checks = [...]*check{&started, &ready, &live}
 )
@@ -229,7 +234,7 @@ func (s *Server) agentHealthy(verbose bool) *report {
 		if i := strings.LastIndexByte(probe, '/'); i >= 0 {
 			target, kind = probe[:i], probe[i+1:]
 		}
-		rep.fail(target, finding{Kind: kind, Reason: "overdue"}, verbose)
+		rep.fail(targetReport{Name: target, finding: finding{Kind: kind, Reason: "overdue"}}, verbose)
 	}
 	return rep
 }

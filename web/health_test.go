@@ -19,6 +19,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prober-exporter/prober_exporter/prober"
 	"github.com/prober-exporter/prober_exporter/prober/action"
@@ -210,6 +211,39 @@ func TestConstantTime(t *testing.T) {
 		f.statusCalls = 0
 		if get(h, path); f.statusCalls != want {
 			t.Errorf("%s: Status was called %d times, want %d", path, f.statusCalls, want)
+		}
+	}
+}
+
+// A verbose answer says since when, and of what passes because it does not run, that; others
+// are as short as ever.
+func TestVerboseSince(t *testing.T) {
+	at := time.Date(2026, 1, 2, 4, 4, 5, 999_999_999, time.FixedZone("", 3600))
+	changed := prober.Changed{Started: at, Ready: at.Add(time.Minute), Live: at.Add(time.Hour)}
+	app, db, down := well("app"), unready("db"), well("down")
+	app.Changed, db.Changed, down.Changed = changed, changed, changed
+	down.Running, down.Started, down.Ready = false, false, false
+	h := newServer(t, options(&fake{statuses: []prober.TargetStatus{app, db, down}})).HealthHandler()
+	for path, want := range map[string]string{
+		"/live?verbose": "[+]app ok, since 2026-01-02T04:04:05Z\n[+]db ok, since 2026-01-02T04:04:05Z\n" +
+			"[+]down ok, since 2026-01-02T04:04:05Z, not running\nlive check passed\n",
+		"/live/down?verbose":   "[+]down ok, since 2026-01-02T04:04:05Z, not running\nlive check passed\n",
+		"/started/app?verbose": "[+]app ok, since 2026-01-02T03:04:05Z\nstarted check passed\n",
+		"/ready?verbose": "[+]app ok, since 2026-01-02T03:05:05Z\n[-]db failed: readiness: http_status (3/3), since 2026-01-02T03:05:05Z\n" +
+			"[-]down failed: not running, since 2026-01-02T03:05:05Z\nready check failed\n",
+		"/ready/db":  "[-]db failed: readiness: http_status (3/3)\nready check failed\n",
+		"/live/down": "ok\n",
+	} {
+		if got := get(h, path).Body.String(); got != want {
+			t.Errorf("%s:\n%swant:\n%s", path, got, want)
+		}
+	}
+	for path, want := range map[string]string{
+		"/live?verbose&target=down": `{"check":"live","ok":true,"targets":[{"name":"down","ok":true,"reason":"not running","since":"2026-01-02T04:04:05Z"}]}`,
+		"/ready/db":                 `{"check":"ready","ok":false,"targets":[{"name":"db","ok":false,"kind":"readiness","reason":"http_status","failures":3,"threshold":3}]}`,
+	} {
+		if got := get(h, path, "Accept: application/json").Body.String(); got != want+"\n" {
+			t.Errorf("%s:\n%swant:\n%s", path, got, want)
 		}
 	}
 }

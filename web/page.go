@@ -26,6 +26,8 @@ import (
 	"time"
 
 	"github.com/prometheus/common/version"
+
+	"github.com/prober-exporter/prober_exporter/prober/output"
 )
 
 const (
@@ -144,12 +146,12 @@ func (s *Server) notices(now time.Time) []notice {
 	sum, load := s.opts.Prober.Summary(), s.opts.LastLoad()
 	var mistakes []string
 	if load.Err != nil {
-		mistakes = strings.Split(visible(load.Err.Error()), "\n")
+		mistakes = strings.Split(output.Visible(load.Err.Error()), "\n")
 		if n := len(mistakes) - maxMistakes; n > 0 {
 			mistakes = append(mistakes[:maxMistakes], fmt.Sprintf("… and %d more", n))
 		}
 	}
-	file := visible(load.File)
+	file := output.Visible(load.File)
 	switch {
 	case !sum.Loaded:
 		all = append(all, notice{"bad", "No configuration is loaded (" + file + "): nothing is probed. " +

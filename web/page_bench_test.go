@@ -40,7 +40,8 @@ func newBusy(n int) *busy {
 		for j := range t.Probes {
 			p := &t.Probes[j]
 			for k := range 20 {
-				p.Attempts = append(p.Attempts, prober.Attempt{Start: time.Unix(int64(k), 0), Duration: time.Millisecond})
+				p.Marks = append(p.Marks, prober.Mark{Start: time.Unix(int64(k), 0), Duration: time.Millisecond})
+				p.Attempts = append(p.Attempts, prober.Attempt{Start: time.Unix(int64(k), 0), Last: time.Unix(int64(k), 0), Count: 1, Duration: time.Millisecond})
 			}
 			if i%50 == 0 {
 				p.LastFailures = []prober.Attempt{{Outcome: prober.Failed, Reason: action.HTTPStatus, Output: "HTTP probe failed with statuscode: 503"}}

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/prober"
+	"github.com/prober-exporter/prober_exporter/prober/output"
 )
 
 const (
@@ -55,8 +56,8 @@ type tab struct {
 // listPage makes the page at the root: the worst first, as much as fits a page.
 func (s *Server) listPage(query url.Values, now time.Time) *listPage {
 	status := s.opts.Prober.Status(prober.Brief)
-	q, _ := cut(strings.TrimSpace(query.Get("q")), maxQuery)
-	p := &listPage{head: s.head("", "./", now), Query: visible(q), Group: groupOf(query.Get("state")).name}
+	q := output.Cut(strings.TrimSpace(query.Get("q")), maxQuery)
+	p := &listPage{head: s.head("", "./", now), Query: output.Visible(q), Group: groupOf(query.Get("state")).name}
 	p.sources(&status)
 
 	// Where the targets of a state are, in the order of the configuration.

@@ -16,6 +16,7 @@ package web
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/prober-exporter/prober_exporter/prober"
 	"github.com/prober-exporter/prober_exporter/prober/gate"
@@ -74,10 +75,11 @@ func heldByFailure(p prober.ProbeStatus) bool { return p.Held && p.Result == gat
 
 // why says why a target is not as it should be, as the health endpoints do; nothing
 // of one that is ready.
-func (st state) why(t *prober.TargetStatus) string {
+func (st state) why(t *prober.TargetStatus, now time.Time) string {
 	switch st {
 	case stateHeld:
-		return whyNotLive(t).String() + ", waits for a restart"
+		held := t.Probes[slices.IndexFunc(t.Probes, heldByFailure)]
+		return whyNotLive(t).String() + ", " + waitsFor(&held, now)
 	case stateDead:
 		return whyNotLive(t).String()
 	case stateUnready:

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/prober"
+	"github.com/prober-exporter/prober_exporter/prober/output"
 )
 
 // targetPage is the page of one target; Missing says that there is none.
@@ -67,7 +68,7 @@ func (s *Server) onePage(name string, now time.Time) (*targetPage, bool) {
 	if err != nil { // a reload is under way
 		body = []byte(err.Error())
 	}
-	p.Config = visible(string(body))
+	p.Config = output.Visible(string(body))
 	return p, true
 }
 
@@ -82,13 +83,13 @@ func (v *viewer) detail(view probeView, p *prober.ProbeStatus) probeDetail {
 			{"failure threshold", fmt.Sprint(p.FailureThreshold)},
 		},
 		Counts: []pair{
-			{"result", p.Result.String()},
+			{"result", p.Result.String() + v.since(p.Changed)},
 			{"successful", count(int(p.Successful))},
 			{"failed", count(int(p.Failed))},
 			{"unknown", count(int(p.Unknown))},
 			{"changes of the result", count(int(p.Transitions))},
 		},
-		Plot:    newPlot(p.Attempts, p.Timeout),
+		Plot:    newPlot(p.Marks, p.Timeout),
 		History: v.history(p),
 	}
 	if p.Run > 0 {
@@ -101,6 +102,14 @@ func (v *viewer) detail(view probeView, p *prober.ProbeStatus) probeDetail {
 		d.Counts = append(d.Counts, pair{"last attempt ended", clock(p.LastRun, v.now) + ", " + ago(p.LastRun, v.now)})
 	}
 	return d
+}
+
+// since says since when something is so, if that is known.
+func (v *viewer) since(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return " since " + clock(at, v.now) + " (" + age(v.now.Sub(at)) + ")"
 }
 
 // plot is a bar for each attempt, as high as it took long.
@@ -123,7 +132,7 @@ const (
 	barGap     = 3
 )
 
-func newPlot(attempts []prober.Attempt, timeout time.Duration) plot {
+func newPlot(attempts []prober.Mark, timeout time.Duration) plot {
 	p := plot{Width: len(attempts) * (barWidth + barGap)}
 	if len(attempts) == 0 {
 		return p
@@ -144,7 +153,7 @@ func newPlot(attempts []prober.Attempt, timeout time.Duration) plot {
 	p.Label = fmt.Sprintf("%s took %s%s; timeout %s", plural(len(attempts), "attempt"), from, took(most), seconds(timeout))
 	for i := range attempts {
 		a := &attempts[i]
-		class, _ := classOf(a)
+		class, _ := classOf(a.Outcome, a.Warning)
 		h := max(scale(a.Duration, top), 1)
 		p.Bars = append(p.Bars, bar{class, i * (barWidth + barGap), plotHeight - h, barWidth, h})
 	}

@@ -147,24 +147,40 @@ func TestPageTarget(t *testing.T) {
 		held.Instance = gate.Instance{ID: "17:99", Phase: gate.Running, StartedAt: now.Add(-2*time.Hour - 3*time.Minute)}
 		held.Details = instance.Details{PID: 17, ExitCode: new(137), OOMKilled: true}
 		p := &held.Probes[2]
-		p.Attempts = []prober.Attempt{
-			{Start: now.Add(-20 * time.Second), Duration: 1200 * time.Microsecond},
-			{Start: now.Add(-10 * time.Second), Duration: time.Second, Outcome: prober.Failed, Reason: action.Timeout, Output: "no answer"},
+		attempt := func(first, last time.Duration, n uint64, o prober.AttemptOutcome, reason action.Reason, output string) prober.Attempt {
+			return prober.Attempt{Start: now.Add(-first), Last: now.Add(-last), Count: n, Outcome: o, Reason: reason, Output: output}
 		}
-		p.LastFailures = append([]prober.Attempt{{Start: now.Add(-time.Hour), Outcome: prober.UnknownOutcome, Reason: action.AgentLate}}, p.Attempts[1])
+		p.Address, p.Changed, held.Changed.Live = "http://127.0.0.1:80/live", now.Add(-10*time.Second), now.Add(-10*time.Second)
+		p.Marks = []prober.Mark{
+			{Start: now.Add(-20 * time.Second), Duration: 1200 * time.Microsecond},
+			{Start: now.Add(-10 * time.Second), Duration: time.Second, Outcome: prober.Failed, Reason: action.Timeout},
+		}
+		p.LastSuccess = new(attempt(20*time.Second, 20*time.Second, 1, prober.Successful, "", ""))
+		p.LastSuccess.Duration = 1200 * time.Microsecond
+		p.Attempts = []prober.Attempt{
+			attempt(30*time.Second, 20*time.Second, 3, prober.Successful, "", ""),
+			attempt(14*time.Second, 10*time.Second, 1234, prober.Failed, action.HTTPStatus, "statuscode: 500"),
+		}
+		p.Attempts[0].Duration, p.Attempts[1].Duration = 1200*time.Microsecond, time.Second
+		p.Attempts[1].Body, p.Attempts[1].Address = " no\x1bdatabase\n", "http://127.0.0.1:80/to"
+		p.FirstFailure = new(attempt(40*time.Second, 40*time.Second, 1, prober.Failed, action.Timeout, "the first"))
+		aged := attempt(time.Hour, time.Hour, 1, prober.UnknownOutcome, action.AgentLate, "")
+		p.LastFailures = []prober.Attempt{aged, p.Attempts[1]}
 		held.Probes[1].NextTurn = now.Add(2400 * time.Millisecond)
-		held.Probes[1].LastFailures = p.LastFailures[:1]
+		held.Probes[1].LastFailures = []prober.Attempt{aged}
+		held.Probes[1].LastFailures[0].Reason, held.Probes[1].LastFailures[0].ExitCode = action.ExitCode, 3
 		unsteady := &f.statuses[1]
 		unsteady.Probes[1].Gated, unsteady.Probes[0].Held = true, true
 
 		h := newServer(t, options(f)).Handler()
 		targets := aTarget.FindAllString(page(t, h, "/", 200), -1)
 		for i, want := range map[int]string{
-			0: "held ✗ held liveness: timeout (3/3), waits for a restart ✓ started ✓ ready ✗ not live team=big spenders zone=a " +
-				"startup ✓ success readiness ✓ success next in 2.4 s failed 1 h ago: agent_late " +
+			0: "held ✗ held liveness: timeout (3/3), waits for a restart ✓ started ✓ ready ✗ not live 10 s team=big spenders zone=a " +
+				"startup ✓ success readiness ✓ success next in 2.4 s failed 1 h ago: exit_code 3 " +
 				"liveness ✗ 3/3 failures, held waits for a restart 11:59:40 successful, 1.2 ms 11:59:50 failed: timeout, 1.0 s 1.0 s " +
 				"17:99 process running 2 h 3 min, 2 restarts was killed because memory ran out last exit code 137 PID 17 " +
-				"liveness failed: timeout , 10 s ago ( 11:59:50 ), after 1.0 s no answer",
+				"liveness failed: http_status , 10 s ago ( 11:59:50 ), after 1.0 s 3 failures in a row since 11:59:20 (40 s), last success 11:59:40 " +
+				"http://127.0.0.1:80/to statuscode: 500 no\\x1bdatabase",
 			5: "unsteady ! ready, unsteady ✓ started ✓ ready ✓ live team=payments zone=a " +
 				"startup ✓ success done readiness ○ waits liveness ! 1/3 failures static running, 0 restarts",
 		} {
@@ -176,9 +192,12 @@ func TestPageTarget(t *testing.T) {
 		for _, want := range []string{
 			"held: held – prober_exporter", "✗ held liveness: timeout (3/3), waits for a restart team=big spenders zone=a ✓ started",
 			"instance 17:99 , running source process up 2 h 3 min, since 09:57:00 took to start 1.5 s seen 2 restarts note was killed",
-			"liveness httpGet ✗ 3/3 failures, held waits for a restart failed: timeout , 10 s ago ( 11:59:50 ), after 1.0 s no answer " +
+			"liveness httpGet http://127.0.0.1:80/live ✗ 3/3 failures, held waits for a restart failed: http_status , 10 s ago ( 11:59:50 ), after 1.0 s " +
+				"3 failures in a row since 11:59:20 (40 s), last success 11:59:40 http://127.0.0.1:80/to statuscode: 500 no\\x1bdatabase " +
 				"2 attempts took 1.2 ms to 1.0 s; timeout 1 s initial delay 0 s timeout 1 s period 10 s",
-			"11:59:50 failed 1.0 s timeout no answer 11:59:40 successful 1.2 ms 11:00:00 unknown 0 µs agent_late",
+			"result Failure since 11:59:50 (10 s) successful 0",
+			"11:59:46 to 11:59:50 failed × 1,234 1.0 s http_status statuscode: 500 no\\x1bdatabase 11:59:30 to 11:59:40 successful × 3 1.2 ms " +
+				"11:59:20 failed 0 µs timeout the first 11:00:00 unknown 0 µs agent_late Configuration",
 			"Configuration name: held Health: /started/held /ready/held /live/held JSON As of 12:00:00 UTC · prober_exporter",
 		} {
 			if !strings.Contains(all, want) {

@@ -24,6 +24,7 @@ import (
 
 	"github.com/prober-exporter/prober_exporter/prober"
 	"github.com/prober-exporter/prober_exporter/prober/gate"
+	"github.com/prober-exporter/prober_exporter/prober/output"
 )
 
 // maxListOutput is how much of an output the list of targets shows; the target's own
@@ -44,10 +45,11 @@ type targetView struct {
 
 type labelView struct{ Text, Href string }
 
-// flagView is one of started, ready and live.
+// flagView is one of started, ready and live, and for how long it has been so.
 type flagView struct {
-	Word string
-	OK   bool
+	Word       string
+	OK         bool
+	For, Since string
 }
 
 type instanceView struct {
@@ -60,20 +62,24 @@ type instanceView struct {
 // probeView is a probe as both pages show it.
 type probeView struct {
 	look
-	Kind, Action string
-	Note         string        // what the result does not say
-	Took, Next   string        // of the last attempt, when the next turn is; empty: none
-	Strip        template.HTML // a mark for each attempt, oldest first
+	Kind, Action, Address string
+	Note                  string        // what the result does not say
+	Took, Next            string        // of the last attempt, when the next turn is; empty: none
+	Strip                 template.HTML // a mark for each attempt, oldest first
 	// Trouble is the last failure if it is the probe's present state, Past if it is over.
 	Trouble, Past *attemptView
+	// Run says since when it has failed, while it does.
+	Run string
 }
 
-// attemptView is an attempt of the past.
+// attemptView is an attempt of the past, or several in a row that said the same; Count
+// is empty for one.
 type attemptView struct {
-	Kind, Class, Outcome, Reason string
-	At, Clock, Ago, Took         string
-	Output                       string
-	More                         bool // there is more of the output
+	Kind, Class, Outcome, Reason, Count string
+	At, Clock, Ago, Took                string // of the last
+	FirstAt, First                      string
+	Address, Output                     string
+	More                                bool // there is more of the output
 }
 
 // viewer makes views as of a moment.
@@ -86,17 +92,21 @@ type viewer struct {
 func (v *viewer) target(t *prober.TargetStatus) targetView {
 	st := stateOf(t)
 	out := targetView{
-		look:     looks[st],
-		Name:     t.Name,
-		Href:     v.root + "targets/" + t.Name,
-		Why:      st.why(t),
-		Flags:    []flagView{{"started", t.Started}, {"ready", t.Ready}, {"live", t.Live}},
+		look: looks[st],
+		Name: t.Name,
+		Href: v.root + "targets/" + t.Name,
+		Why:  st.why(t, v.now),
+		Flags: []flagView{
+			v.flag("started", t.Started, t.Changed.Started),
+			v.flag("ready", t.Ready, t.Changed.Ready),
+			v.flag("live", t.Live, t.Changed.Live),
+		},
 		Instance: v.instance(t),
 		Probes:   make([]probeView, len(t.Probes)),
 	}
 	for _, l := range t.Labels {
 		out.Labels = append(out.Labels, labelView{
-			Text: visible(l.Name + "=" + l.Value),
+			Text: output.Visible(l.Name + "=" + l.Value),
 			Href: v.root + "?q=" + url.QueryEscape(labelTerm(l.Name, l.Value)),
 		})
 	}
@@ -106,13 +116,21 @@ func (v *viewer) target(t *prober.TargetStatus) targetView {
 	return out
 }
 
+func (v *viewer) flag(word string, is bool, changed time.Time) flagView {
+	out := flagView{Word: word, OK: is}
+	if !changed.IsZero() {
+		out.For, out.Since = age(v.now.Sub(changed)), clock(changed, v.now)
+	}
+	return out
+}
+
 func (v *viewer) instance(t *prober.TargetStatus) instanceView {
 	i, d := t.Instance, t.Details
 	out := instanceView{
-		ID:       visible(i.ID),
+		ID:       output.Visible(i.ID),
 		Phase:    i.Phase.String(),
 		Source:   t.Source,
-		Reason:   visible(t.SourceReason),
+		Reason:   output.Visible(t.SourceReason),
 		Restarts: plural(int(t.Restarts), "restart"),
 	}
 	if t.Source == "static" {
@@ -126,7 +144,7 @@ func (v *viewer) instance(t *prober.TargetStatus) instanceView {
 	}
 	note := func(is bool, format string, args ...any) {
 		if is {
-			out.Notes = append(out.Notes, visible(fmt.Sprintf(format, args...)))
+			out.Notes = append(out.Notes, output.Visible(fmt.Sprintf(format, args...)))
 		}
 	}
 	note(i.Final, "nothing comes after it")
@@ -142,15 +160,15 @@ func (v *viewer) instance(t *prober.TargetStatus) instanceView {
 }
 
 func (v *viewer) probe(t *prober.TargetStatus, p *prober.ProbeStatus) probeView {
-	out := probeView{Kind: p.Kind.String(), Action: p.Action}
-	out.look, out.Note = lookOf(t, p)
+	out := probeView{Kind: p.Kind.String(), Action: p.Action, Address: output.Visible(p.Address)}
+	out.look, out.Note = lookOf(t, p, v.now)
 	if !p.NextTurn.IsZero() && !p.Held {
 		out.Next = until(p.NextTurn, v.now)
 	}
-	out.Strip = v.strip(p.Attempts)
+	out.Strip = v.strip(p.Marks)
 	failing := p.ConsecutiveFailures > 0
-	if n := len(p.Attempts); n > 0 {
-		last := &p.Attempts[n-1]
+	if n := len(p.Marks); n > 0 {
+		last := &p.Marks[n-1]
 		out.Took = took(last.Duration)
 		failing = failing || last.Outcome != prober.Successful
 	}
@@ -162,11 +180,25 @@ func (v *viewer) probe(t *prober.TargetStatus, p *prober.ProbeStatus) probeView 
 			out.Past = &last
 		}
 	}
+	out.Run = v.run(p)
 	return out
 }
 
+// run says since when a probe has failed, and when it succeeded before that.
+func (v *viewer) run(p *prober.ProbeStatus) string {
+	if p.FirstFailure == nil {
+		return ""
+	}
+	first := p.FirstFailure.Start
+	s := plural(int(p.ConsecutiveFailures), "failure") + " in a row" + v.since(first)
+	if p.LastSuccess != nil {
+		s += ", last success " + clock(p.LastSuccess.Start, v.now)
+	}
+	return s
+}
+
 // lookOf returns what a probe says, and what else there is to know of it.
-func lookOf(t *prober.TargetStatus, p *prober.ProbeStatus) (l look, note string) {
+func lookOf(t *prober.TargetStatus, p *prober.ProbeStatus, now time.Time) (l look, note string) {
 	threshold := max(p.FailureThreshold, 1)
 	run := fmt.Sprintf("%d/%d failures", min(p.ConsecutiveFailures, uint64(threshold)), threshold)
 	if p.ConsecutiveFailures > uint64(threshold) {
@@ -174,7 +206,7 @@ func lookOf(t *prober.TargetStatus, p *prober.ProbeStatus) (l look, note string)
 	}
 	switch {
 	case heldByFailure(*p):
-		return look{"bad", "✗", run + ", held"}, "waits for a restart"
+		return look{"bad", "✗", run + ", held"}, waitsFor(p, now)
 	case p.Result == gate.Failure && p.ConsecutiveFailures > 0:
 		return look{"bad", "✗", run}, note
 	case p.ConsecutiveFailures > 0:
@@ -190,6 +222,15 @@ func lookOf(t *prober.TargetStatus, p *prober.ProbeStatus) (l look, note string)
 	default:
 		return look{"wait", "…", "no result yet"}, ""
 	}
+}
+
+// waitsFor says what ends the hold of a probe.
+func waitsFor(p *prober.ProbeStatus, now time.Time) string {
+	const restart = "waits for a restart"
+	if p.HeldUntil.IsZero() {
+		return restart
+	}
+	return restart + "; next attempt " + until(p.HeldUntil, now)
 }
 
 // gatedBy says what a probe waits for.
@@ -210,62 +251,73 @@ func gatedBy(t *prober.TargetStatus, p *prober.ProbeStatus) string {
 
 // strip writes the marks of attempts. They are nine tenths of a page, and as a template
 // were nine tenths of its cost. All that is not a constant here is escaped.
-func (v *viewer) strip(attempts []prober.Attempt) template.HTML {
+func (v *viewer) strip(marks []prober.Mark) template.HTML {
 	var b strings.Builder
-	for i := range attempts {
-		a := &attempts[i]
-		class, outcome := classOf(a)
-		what := clock(a.Start, v.now) + " " + outcome
-		if a.Reason != "" {
-			what += ": " + string(a.Reason)
+	for _, m := range marks {
+		class, outcome := classOf(m.Outcome, m.Warning)
+		what := clock(m.Start, v.now) + " " + outcome
+		if m.Reason != "" {
+			what += ": " + string(m.Reason)
 		}
 		b.WriteString(`<li class="` + class + `"><span>`)
-		template.HTMLEscape(&b, []byte(visible(what+", "+took(a.Duration))))
+		template.HTMLEscape(&b, []byte(output.Visible(what+", "+took(m.Duration))))
 		b.WriteString(`</span>`)
 	}
 	return template.HTML(b.String())
 }
 
 // classOf returns how an attempt's mark looks, and what that means.
-func classOf(a *prober.Attempt) (class, outcome string) {
+func classOf(o prober.AttemptOutcome, warning bool) (class, outcome string) {
 	switch {
-	case a.Warning:
+	case warning:
 		return "w", "successful with a warning"
-	case a.Outcome == prober.Successful:
-		return "s", a.Outcome.String()
-	case a.Outcome == prober.Failed:
-		return "f", a.Outcome.String()
+	case o == prober.Successful:
+		return "s", o.String()
+	case o == prober.Failed:
+		return "f", o.String()
 	default:
-		return "u", a.Outcome.String()
+		return "u", o.String()
 	}
 }
 
 func (v *viewer) attempt(k gate.Kind, a *prober.Attempt) attemptView {
-	class, outcome := classOf(a)
+	class, outcome := classOf(a.Outcome, a.Warning)
 	out := attemptView{
 		Kind:    k.String(),
 		Class:   class,
 		Outcome: outcome,
 		Reason:  string(a.Reason),
-		At:      a.Start.UTC().Format(time.RFC3339Nano),
-		Clock:   clock(a.Start, v.now),
-		Ago:     ago(a.Start, v.now),
+		At:      a.Last.UTC().Format(time.RFC3339Nano),
+		Clock:   clock(a.Last, v.now),
+		Ago:     ago(a.Last, v.now),
 		Took:    took(a.Duration),
+		Address: output.Visible(a.Address),
 	}
-	out.Output, out.More = cut(strings.TrimSpace(a.Output), v.output)
-	out.Output = visible(out.Output)
+	if a.ExitCode != 0 {
+		out.Reason += fmt.Sprintf(" %d", a.ExitCode)
+	}
+	if a.Count > 1 {
+		out.Count = count(int(a.Count))
+		out.FirstAt, out.First = a.Start.UTC().Format(time.RFC3339Nano), clock(a.Start, v.now)
+	}
+	said := strings.TrimSpace(strings.TrimSpace(a.Output) + "\n" + strings.TrimSpace(a.Body))
+	shown := output.Cut(said, v.output)
+	out.Output, out.More = output.Visible(shown), len(shown) < len(said)
 	return out
 }
 
 // history returns all attempts that are remembered, newest first.
 func (v *viewer) history(p *prober.ProbeStatus) []attemptView {
-	var oldest time.Time
-	if len(p.Attempts) > 0 {
-		oldest = p.Attempts[0].Start
-	}
 	all := slices.Clone(p.Attempts)
-	for _, a := range p.LastFailures {
-		if a.Start.Before(oldest) {
+	also := slices.Clone(p.LastFailures)
+	for _, a := range []*prober.Attempt{p.FirstFailure, p.LastSuccess} {
+		if a != nil {
+			also = append(also, *a)
+		}
+	}
+	for _, a := range also {
+		known := func(of prober.Attempt) bool { return !a.Start.Before(of.Start) && !a.Start.After(of.Last) }
+		if !slices.ContainsFunc(all, known) {
 			all = append(all, a)
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/prober-exporter/prober_exporter/prober"
 )
@@ -49,6 +50,8 @@ type targetReport struct {
 	Name string `json:"name"`
 	OK   bool   `json:"ok"`
 	finding
+	// Since is when OK changed last, in a verbose answer.
+	Since time.Time `json:"since,omitzero"`
 }
 
 // warning is a line about something, or about the agent if that is empty.
@@ -64,22 +67,30 @@ func (w warning) MarshalText() ([]byte, error) {
 
 // add adds what the check says of a target.
 func (rep *report) add(c *check, t *prober.TargetStatus, verbose bool) {
+	said := targetReport{Name: t.Name, OK: c.holds(t)}
+	if verbose {
+		said.Since = c.changed(t).UTC().Truncate(time.Second)
+	}
 	switch {
-	case !c.holds(t):
-		rep.fail(t.Name, c.why(t), verbose)
+	case !said.OK:
+		said.finding = c.why(t)
+		rep.fail(said, verbose)
 	case verbose:
-		rep.Targets = append(rep.Targets, targetReport{Name: t.Name, OK: true})
+		if !t.Running {
+			said.Reason = notRunning // nobody kills what does not run
+		}
+		rep.Targets = append(rep.Targets, said)
 	}
 }
 
-// fail adds a target that fails; all says that there is no limit.
-func (rep *report) fail(name string, why finding, all bool) {
+// fail adds what fails; all says that there is no limit.
+func (rep *report) fail(what targetReport, all bool) {
 	rep.OK = false
 	if !all && len(rep.Targets) == maxListed {
 		rep.More++
 		return
 	}
-	rep.Targets = append(rep.Targets, targetReport{Name: name, finding: why})
+	rep.Targets = append(rep.Targets, what)
 }
 
 // warn adds a warning, up to a number that no honest request reaches.
@@ -145,10 +156,17 @@ func (rep *report) text(verbose bool) string {
 
 func (t *targetReport) appendText(b *strings.Builder) {
 	if t.OK {
-		b.WriteString("[+]" + t.Name + " ok\n")
-		return
+		b.WriteString("[+]" + t.Name + " ok")
+	} else {
+		b.WriteString("[-]" + t.Name + " failed: " + t.String())
 	}
-	b.WriteString("[-]" + t.Name + " failed: " + t.String() + "\n")
+	if !t.Since.IsZero() {
+		b.WriteString(", since " + t.Since.Format(time.RFC3339))
+	}
+	if t.OK && t.Reason != "" {
+		b.WriteString(", " + t.Reason)
+	}
+	b.WriteByte('\n')
 }
 
 // acceptsJSON reports whether the request names JSON among what it accepts. A

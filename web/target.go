@@ -46,12 +46,22 @@ type Target struct {
 	Started bool `json:"started"`
 	Ready   bool `json:"ready"`
 	Live    bool `json:"live"`
+	// LastTransition is when started, ready and live changed last or, where they have not,
+	// since when the agent has watched the target.
+	LastTransition Transitions `json:"last_transition"`
 	// Restarts counts the instances after the first.
 	Restarts uint64 `json:"restarts"`
 	// StartupDuration is how long the instance took from its start until started.
 	StartupDuration *float64 `json:"startup_duration_seconds,omitempty"`
 	// Probes are those that are configured: startup, readiness, liveness.
 	Probes []Probe `json:"probes"`
+}
+
+// Transitions are when the conditions of a target changed last.
+type Transitions struct {
+	Started time.Time `json:"started,omitzero"`
+	Ready   time.Time `json:"ready,omitzero"`
+	Live    time.Time `json:"live,omitzero"`
 }
 
 // Instance is one life of a target.
@@ -77,6 +87,8 @@ type Probe struct {
 	// Kind is startup, readiness or liveness, Action exec, httpGet, tcpSocket or grpc.
 	Kind   string `json:"kind"`
 	Action string `json:"action"`
+	// Address is what is asked: a URL, or host and port. Secrets are taken out of it.
+	Address string `json:"address,omitempty"`
 
 	InitialDelay     float64 `json:"initial_delay_seconds"`
 	Timeout          float64 `json:"timeout_seconds"`
@@ -86,6 +98,9 @@ type Probe struct {
 
 	// Result is what the probe says after thresholds: Success, Failure or UNKNOWN.
 	Result string `json:"result"`
+	// LastTransition is when that changed last, by probing or with the instance, or since
+	// when the agent has watched.
+	LastTransition time.Time `json:"last_transition,omitzero"`
 	// Last is the last outcome, Run how many in a row were equal to it, as the
 	// thresholds count.
 	Last string `json:"last"`
@@ -94,10 +109,11 @@ type Probe struct {
 	// instance; Reason is why the last of them failed.
 	ConsecutiveFailures uint64 `json:"consecutive_failures"`
 	Reason              string `json:"reason,omitempty"`
-	// Held: on hold until a new instance. Gated: waits for its initial delay, for the
-	// startup probe, or for an instance.
-	Held  bool `json:"held"`
-	Gated bool `json:"gated"`
+	// Held: on hold until a new instance or, if there is a HeldUntil, until then. Gated:
+	// waits for its initial delay, for the startup probe, or for an instance.
+	Held      bool      `json:"held"`
+	HeldUntil time.Time `json:"held_until,omitzero"`
+	Gated     bool      `json:"gated"`
 
 	// Counts are of all attempts since the target was configured.
 	Counts      Counts    `json:"counts"`
@@ -105,10 +121,16 @@ type Probe struct {
 	LastRun     time.Time `json:"last_run,omitzero"`
 	NextTurn    time.Time `json:"next_turn,omitzero"`
 
-	// Attempts are the last attempts, LastFailures the last that did not succeed;
-	// both oldest first.
+	// Attempts are the last attempts, LastFailures the last that did not succeed; both
+	// oldest first, and equal ones in a row as one entry.
 	Attempts     []Attempt `json:"attempts"`
 	LastFailures []Attempt `json:"last_failures"`
+	// FirstFailure is the first of the consecutive failures, LastSuccess the success before
+	// it or, while nothing fails, the last one.
+	FirstFailure *Attempt `json:"first_failure,omitempty"`
+	LastSuccess  *Attempt `json:"last_success,omitempty"`
+	// Recent are the last attempts one by one, oldest first.
+	Recent []Mark `json:"recent"`
 }
 
 // Counts are how the attempts of a probe ended.
@@ -120,15 +142,30 @@ type Counts struct {
 	Reasons map[string]uint64 `json:"reasons"`
 }
 
-// Attempt is one attempt of the past.
+// Attempt is one attempt of the past, or Count of them in a row that said the same.
 type Attempt struct {
+	Mark
+	// Last is when the last of them began, if there were several; Start is the first's, and
+	// the duration the last's.
+	Last  time.Time `json:"last,omitzero"`
+	Count uint64    `json:"count"`
+	// ExitCode is a failed command's: 128 and its number if a signal ended it.
+	ExitCode int `json:"exit_code,omitempty"`
+	// Output is what a kubelet would say, Body the beginning of what a server said beside a
+	// status that is a failure. Address is what was asked, if a redirect led elsewhere.
+	Output  string `json:"output,omitempty"`
+	Body    string `json:"body,omitempty"`
+	Address string `json:"address,omitempty"`
+}
+
+// Mark is an attempt without what it said.
+type Mark struct {
 	Start    time.Time `json:"start"`
 	Duration float64   `json:"duration_seconds"`
 	// Outcome is successful, failed or unknown.
 	Outcome string `json:"outcome"`
 	Warning bool   `json:"warning,omitempty"`
 	Reason  string `json:"reason,omitempty"`
-	Output  string `json:"output,omitempty"`
 }
 
 func newTarget(t *prober.TargetStatus) Target {
@@ -142,8 +179,13 @@ func newTarget(t *prober.TargetStatus) Target {
 		Started:      t.Started,
 		Ready:        t.Ready,
 		Live:         t.Live,
-		Restarts:     t.Restarts,
-		Probes:       make([]Probe, len(t.Probes)),
+		LastTransition: Transitions{
+			Started: t.Changed.Started.UTC(),
+			Ready:   t.Changed.Ready.UTC(),
+			Live:    t.Changed.Live.UTC(),
+		},
+		Restarts: t.Restarts,
+		Probes:   make([]Probe, len(t.Probes)),
 	}
 	for _, l := range t.Labels {
 		out.Labels[l.Name] = l.Value
@@ -176,17 +218,20 @@ func newProbe(p *prober.ProbeStatus) Probe {
 	out := Probe{
 		Kind:                p.Kind.String(),
 		Action:              p.Action,
+		Address:             p.Address,
 		InitialDelay:        p.InitialDelay.Seconds(),
 		Timeout:             p.Timeout.Seconds(),
 		Period:              p.Period.Seconds(),
 		SuccessThreshold:    p.SuccessThreshold,
 		FailureThreshold:    p.FailureThreshold,
 		Result:              p.Result.String(),
+		LastTransition:      p.Changed.UTC(),
 		Last:                p.Last.String(),
 		Run:                 p.Run,
 		ConsecutiveFailures: p.ConsecutiveFailures,
 		Reason:              string(p.Reason),
 		Held:                p.Held,
+		HeldUntil:           p.HeldUntil.UTC(),
 		Gated:               p.Gated,
 		Counts: Counts{
 			Successful: p.Successful,
@@ -199,6 +244,16 @@ func newProbe(p *prober.ProbeStatus) Probe {
 		NextTurn:     p.NextTurn.UTC(),
 		Attempts:     newAttempts(p.Attempts),
 		LastFailures: newAttempts(p.LastFailures),
+		Recent:       make([]Mark, len(p.Marks)),
+	}
+	if p.FirstFailure != nil {
+		out.FirstFailure = new(newAttempt(p.FirstFailure))
+	}
+	if p.LastSuccess != nil {
+		out.LastSuccess = new(newAttempt(p.LastSuccess))
+	}
+	for i, m := range p.Marks {
+		out.Recent[i] = Mark{m.Start.UTC(), m.Duration.Seconds(), m.Outcome.String(), m.Warning, string(m.Reason)}
 	}
 	for _, f := range p.Failures {
 		out.Counts.Reasons[string(f.Reason)] = f.Count
@@ -208,15 +263,23 @@ func newProbe(p *prober.ProbeStatus) Probe {
 
 func newAttempts(attempts []prober.Attempt) []Attempt {
 	out := make([]Attempt, len(attempts))
-	for i, a := range attempts {
-		out[i] = Attempt{
-			Start:    a.Start.UTC(),
-			Duration: a.Duration.Seconds(),
-			Outcome:  a.Outcome.String(),
-			Warning:  a.Warning,
-			Reason:   string(a.Reason),
-			Output:   a.Output,
-		}
+	for i := range attempts {
+		out[i] = newAttempt(&attempts[i])
+	}
+	return out
+}
+
+func newAttempt(a *prober.Attempt) Attempt {
+	out := Attempt{
+		Mark:     Mark{a.Start.UTC(), a.Duration.Seconds(), a.Outcome.String(), a.Warning, string(a.Reason)},
+		Count:    a.Count,
+		ExitCode: a.ExitCode,
+		Output:   a.Output,
+		Body:     a.Body,
+		Address:  a.Address,
+	}
+	if a.Count > 1 {
+		out.Last = a.Last.UTC()
 	}
 	return out
 }

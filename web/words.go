@@ -16,48 +16,8 @@ package web
 import (
 	"fmt"
 	"math"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 )
-
-// visible returns s with what does not print written out: an output may hold control
-// characters, or turn the direction of the text around it. Lines and tabs stay.
-func visible(s string) string {
-	if !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r >= 0x7f }) {
-		return s
-	}
-	s = strings.ReplaceAll(s, "\r\n", "\n")
-	var b strings.Builder
-	for len(s) > 0 {
-		r, n := utf8.DecodeRuneInString(s)
-		switch {
-		case r == utf8.RuneError && n == 1:
-			fmt.Fprintf(&b, `\x%02x`, s[0])
-		case r == '\n' || r == '\t' || unicode.IsPrint(r) || unicode.Is(unicode.Zs, r):
-			b.WriteString(s[:n])
-		case r < utf8.RuneSelf:
-			fmt.Fprintf(&b, `\x%02x`, r)
-		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		}
-		s = s[n:]
-	}
-	return b.String()
-}
-
-// cut returns at most so many bytes of s, without splitting a character, and whether
-// anything was left out.
-func cut(s string, limit int) (string, bool) {
-	if len(s) <= limit {
-		return s, false
-	}
-	for limit > 0 && !utf8.RuneStart(s[limit]) {
-		limit--
-	}
-	return s[:limit], true
-}
 
 // took returns a duration to two or three digits.
 func took(d time.Duration) string {

@@ -62,7 +62,8 @@ func TestLife(t *testing.T) {
 
 	app.set("/ready", 500)
 	b.shows("h1", "1 of 2 targets not ready")
-	b.shows("#t-shop", "✗ not ready", "readiness: http_status (2/2)", "2/2 failures", "HTTP probe failed with statuscode: 500")
+	b.shows("#t-shop", "✗ not ready", "readiness: http_status (2/2)", "2/2 failures", "HTTP probe failed with statuscode: 500", "state of /ready",
+		"in a row since", "last success", "http://127.0.0.1:"+app.port+"/ready")
 	if n := eval[int](b, "document.querySelectorAll('#t-shop .readiness .strip .f').length"); n < 2 {
 		t.Errorf("%d marks of failures, want 2 at least", n)
 	}
@@ -72,7 +73,7 @@ func TestLife(t *testing.T) {
 	b.shoot("3-not-ready")
 
 	app.set("/live", 500)
-	b.shows("#t-shop", "✗ held", "liveness: http_status (3/3), waits for a restart", "✗ not live", "3/3 failures, held")
+	b.shows("#t-shop", "✗ held", "liveness: http_status (3/3), waits for a restart; next attempt in ", "✗ not live", "3/3 failures, held")
 	b.shows("h1", "1 of 2 targets not ready, 1 not live")
 	b.shoot("4-held")
 
@@ -143,9 +144,13 @@ func TestFilter(t *testing.T) {
 	} {
 		b.do(chromedp.Click(chromedp.CSS(fmt.Sprintf(".tabs a[href*='%s']", state.href))))
 		b.lists(state.want)
-		if got := eval[string](b, "document.querySelector('.tabs [aria-current]').href"); !strings.Contains(got, state.href) || !strings.Contains(got, "q=team%3Dpayments") {
-			t.Errorf("%s: the current tab is %s", state.href, got)
-		}
+		eventually(t, func() error { // the list of a page that is not there yet is empty, too
+			got := eval[string](b, "document.querySelector('.tabs [aria-current]')?.href ?? ''")
+			if !strings.Contains(got, state.href) || !strings.Contains(got, "q=team%3Dpayments") {
+				return fmt.Errorf("%s: the current tab is %q", state.href, got)
+			}
+			return nil
+		})
 	}
 	b.navigate(agent.url + "/?state=ready&q=o")
 	b.lists("other")

@@ -112,7 +112,7 @@ func TestReadable(t *testing.T) {
 	b.expect("/targets/nobody")
 	for _, scheme := range []string{"light", "dark"} {
 		b.scheme(scheme)
-		b.do(chromedp.EmulateViewport(1280, 990))
+		b.do(chromedp.EmulateViewport(1280, 1110))
 		b.navigate(agent.url)
 		b.shoot("status-" + scheme) // for docs/images
 		for _, width := range []int64{1280, 800, 400} {
