@@ -1,0 +1,125 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package main
+
+import (
+	"bufio"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"html"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// echo answers each request with the header X-Key that it was sent, written as the path
+// says. It returns its port.
+func echo(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() {
+				defer conn.Close()
+				r, err := http.ReadRequest(bufio.NewReader(conn))
+				if err != nil {
+					return
+				}
+				key := r.Header.Get("X-Key")
+				const head = "HTTP/1.1 500 No\r\n\r\n"
+				switch r.URL.Path {
+				case "/mime":
+					fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nno header %s\r\n\r\n", key)
+				case "/status":
+					fmt.Fprintf(conn, "%s\r\n\r\n", key)
+				case "/location":
+					fmt.Fprintf(conn, "HTTP/1.1 302 Go\r\nLocation: http://[%s\r\n\r\n", key)
+				case "/json":
+					body, _ := json.Marshal(map[string]string{"refused": key})
+					fmt.Fprint(conn, head, string(body))
+				case "/html":
+					fmt.Fprint(conn, head, html.EscapeString(key))
+				case "/query":
+					fmt.Fprint(conn, head, url.QueryEscape(key))
+				case "/base64":
+					fmt.Fprint(conn, head, base64.StdEncoding.EncodeToString([]byte("user:"+key)))
+				}
+			})
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		serving.Wait()
+	})
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return port
+}
+
+// A secret that has a quote in it is nowhere to be seen, however a target repeats it: in
+// what net/http quotes of an answer that is none, or in a body.
+func TestSecretsRepeated(t *testing.T) {
+	const secret = `hunter2"tr0ub4dor\xyzzy<&>plugh`
+	t.Setenv("KEY", secret)
+	port := echo(t)
+	ways := []string{"mime", "status", "location", "json", "html", "query", "base64"}
+	var file strings.Builder
+	file.WriteString("targets:\n")
+	for _, way := range ways {
+		fmt.Fprintf(&file, `  - name: %s
+    readinessProbe:
+      httpGet: {port: %s, path: /%[1]s, httpHeaders: [{name: X-Key, value: "${KEY}"}]}
+      periodSeconds: 0.1
+`, way, port)
+	}
+	a := start(t, flags(write(t, file.String()), "--log.level=debug", "--log.format=json")...)
+	seen := map[string]string{}
+	for _, way := range ways {
+		at := "/api/v1/targets/" + way
+		a.eventually("a failure of "+way, func() error {
+			var body string
+			if _, body = get(t, a.web+at); !strings.Contains(body, `"outcome":"failed"`) {
+				return fmt.Errorf("none yet: %s", body)
+			}
+			seen[at] = body
+			return nil
+		})
+		_, seen["/targets/"+way] = get(t, a.web+"/targets/"+way)
+	}
+	for _, path := range []string{"/", "/metrics", "/api/v1/targets", "/ready?verbose"} {
+		_, seen[path] = get(t, a.web+path)
+	}
+	seen["the log"] = a.log.String()
+	for where, what := range seen {
+		for _, part := range []string{"hunter2", "tr0ub4dor", "xyzzy", "plugh", "aHVudGVyM", "dHIwdWI0"} {
+			if strings.Contains(what, part) {
+				t.Errorf("%s shows %q: %s", where, part, what)
+			}
+		}
+		if (where == "the log" || strings.HasPrefix(where, "/api")) && !strings.Contains(what, "redacted") {
+			t.Errorf("%s says nothing: %s", where, what)
+		}
+	}
+}
