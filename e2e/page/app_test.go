@@ -19,6 +19,9 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,36 +35,74 @@ import (
 )
 
 // app is what is probed. It answers a path with the status that the test has set, 200
-// if none; /slow/50ms takes so long, /every/7 fails one time of so many.
+// if none; /slow/50ms takes so long, /every/7 fails one time of so many. Its socket is a
+// process's of its own, which passes on what it is asked: an agent would see that a
+// process that closes its socket still runs.
 type app struct {
 	t        *testing.T
 	port     string
 	statuses sync.Map // by path
 	asked    atomic.Int64
 
-	server *http.Server
+	answers *httptest.Server
+	front   *exec.Cmd
 }
+
+// frontOf is the variable that makes this program the process in front of an app: the
+// address to listen at and the URL to ask.
+const frontOf = "E2E_PAGE_FRONT_OF"
 
 func newApp(t *testing.T) *app {
 	t.Helper()
 	a := &app{t: t, port: freePort()}
+	a.answers = httptest.NewServer(a)
 	a.start()
-	t.Cleanup(a.stop)
+	t.Cleanup(func() {
+		a.stop()
+		a.answers.Close()
+	})
 	return a
 }
 
 // start opens a socket, which to the agent is a new instance.
 func (a *app) start() {
 	a.t.Helper()
-	l, err := new(net.ListenConfig).Listen(a.t.Context(), "tcp", "127.0.0.1:"+a.port)
+	self, err := os.Executable()
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	a.server = &http.Server{Handler: a}
-	go a.server.Serve(l) // until stop
+	address := "127.0.0.1:" + a.port
+	a.front = exec.CommandContext(context.Background(), self)
+	a.front.Env = append(os.Environ(), frontOf+"="+address+" "+a.answers.URL)
+	a.front.Stderr = os.Stderr
+	a.front.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := a.front.Start(); err != nil {
+		a.t.Fatal(err)
+	}
+	eventually(a.t, func() error {
+		conn, err := net.Dial("tcp", address)
+		if err == nil {
+			conn.Close()
+		}
+		return err
+	})
 }
 
-func (a *app) stop() { a.server.Close() }
+// stop ends the process, if it runs.
+func (a *app) stop() {
+	_ = a.front.Process.Kill()
+	_ = a.front.Wait()
+}
+
+// beFront is what the process does.
+func beFront(what string) error {
+	address, answers, _ := strings.Cut(what, " ")
+	to, err := url.Parse(answers)
+	if err != nil {
+		return err
+	}
+	return http.ListenAndServe(address, httputil.NewSingleHostReverseProxy(to))
+}
 
 func (a *app) set(path string, status int) { a.statuses.Store(path, status) }
 
