@@ -29,9 +29,6 @@ import (
 	"github.com/coreos/go-systemd/v22/activation"
 	"github.com/mdlayher/vsock"
 	toolkit "github.com/prometheus/exporter-toolkit/web"
-	"golang.org/x/net/netutil"
-
-	"github.com/prober-exporter/prober_exporter/prober"
 )
 
 // listenWeb opens the listeners that the toolkit's flags ask for.
@@ -63,7 +60,9 @@ func listenWeb(flags *toolkit.FlagConfig) ([]net.Listener, error) {
 // listen opens a TCP listener, or one for virtual machines for vsock://:PORT.
 func listen(address string) (net.Listener, error) {
 	if !strings.HasPrefix(address, "vsock://") {
-		return new(net.ListenConfig).Listen(context.Background(), "tcp", address)
+		// Without the keep-alive of TCP, which takes calls for each connection: all waits for
+		// clients have bounds of their own.
+		return (&net.ListenConfig{KeepAlive: -1}).Listen(context.Background(), "tcp", address)
 	}
 	u, err := url.Parse(address)
 	if err != nil {
@@ -74,13 +73,6 @@ func listen(address string) (net.Listener, error) {
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}
 	return vsock.Listen(uint32(port), nil)
-}
-
-// limited bounds how many connections of a listener are open, so that clients that
-// come in crowds or never go do not use up the files that probes, and the kubelet's
-// connections to another listener, need.
-func limited(l net.Listener) net.Listener {
-	return netutil.LimitListener(l, max(4, prober.OpenFiles()/5))
 }
 
 // healthCheck asks a health endpoint once and prints its answer.

@@ -55,6 +55,9 @@ func TestMain(m *testing.M) {
 	if plan := os.Getenv(victimEnv); plan != "" {
 		victimMain(plan)
 	}
+	if plan := os.Getenv(floodEnv); plan != "" {
+		floodMain(plan)
+	}
 	code := m.Run()
 	if built != "" {
 		_ = os.RemoveAll(built)

@@ -20,18 +20,30 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
 	toolkit "github.com/prometheus/exporter-toolkit/web"
+
+	"github.com/prober-exporter/prober_exporter/prober"
 )
 
 // drainTime is how long responses that are under way may take once the listeners
 // have closed.
 const drainTime = time.Second
 
-// readTime is how long a request may take to arrive.
-const readTime = 5 * time.Second
+// readTime is how long a request may take to arrive, healthReadTime how long on a health
+// listener: as long as a kubelet waits for its answer by default.
+const readTime, healthReadTime = 5 * time.Second, time.Second
+
+// headerBytes is how large the header of a request may be. net/http takes 4 KiB more than
+// it is told, which makes 8 KiB.
+const headerBytes = 4 << 10
+
+// reservedFiles are so many connections that the health listeners can have when others
+// have used up all files.
+const reservedFiles = 8
 
 // servers are the listeners and what serves them.
 type servers struct {
@@ -40,6 +52,7 @@ type servers struct {
 	handlers
 	webListeners, healthListeners []net.Listener
 	webMissing                    bool // the web listeners could not be opened yet
+	reserve                       *reserve
 
 	running sync.WaitGroup
 	stopped context.Context // done when nothing shall be served again
@@ -85,6 +98,7 @@ func newServers(o *options, log *slog.Logger, h handlers) (_ *servers, err error
 		}
 		s.healthListeners = append(s.healthListeners, l)
 	}
+	s.reserve = newReserve(reservedFiles)
 	return s, nil
 }
 
@@ -93,7 +107,7 @@ func (s *servers) start() <-chan error {
 	broken := make(chan error, len(s.webListeners)+len(s.healthListeners))
 	for _, l := range s.webListeners {
 		s.running.Go(func() {
-			if err := s.serveWeb(l); err != nil {
+			if err := s.serveWeb(s.bound(l, len(s.webListeners))); err != nil {
 				broken <- fmt.Errorf("serve %s: %w", l.Addr(), err)
 			}
 		})
@@ -105,14 +119,25 @@ func (s *servers) start() <-chan error {
 		s.running.Go(func() {
 			s.log.Info("serving the health endpoints", "address", l.Addr().String())
 			server := s.newServer(s.health)
+			server.ReadHeaderTimeout = healthReadTime
 			// A connection that a client keeps is one that the kubelet does not get.
 			server.SetKeepAlivesEnabled(false)
-			if err := server.Serve(limited(l)); !errors.Is(err, http.ErrServerClosed) {
+			if err := server.Serve(s.bound(l, len(s.healthListeners))); !errors.Is(err, http.ErrServerClosed) {
 				broken <- fmt.Errorf("serve %s: %w", l.Addr(), err)
 			}
 		})
 	}
 	return broken
+}
+
+// bound bounds the connections of one listener of so many of its sort. The two sorts have
+// the same share, so that the web listeners' clients take nothing from the kubelet.
+func (s *servers) bound(l net.Listener, listeners int) net.Listener {
+	r := s.reserve
+	if len(s.healthListeners) > 0 && !slices.Contains(s.healthListeners, l) {
+		r = nil
+	}
+	return newBoundedListener(l, connectionFiles(prober.OpenFiles())/2/listeners, r, s.log)
 }
 
 // serveWebLater tries to open the web listeners until it can, and serves them.
@@ -132,7 +157,7 @@ func (s *servers) serveWebLater() {
 		var serving sync.WaitGroup
 		for _, l := range listeners {
 			serving.Go(func() {
-				if err := s.serveWeb(l); err != nil {
+				if err := s.serveWeb(s.bound(l, len(listeners))); err != nil {
 					s.log.Error("the web listener does not serve", "address", l.Addr().String(), "err", err)
 				}
 			})
@@ -145,7 +170,6 @@ func (s *servers) serveWebLater() {
 // serveWeb serves a listener as the web configuration says. One that is broken
 // from the start is an error or, with --config.fail-open, tried again.
 func (s *servers) serveWeb(l net.Listener) error {
-	l = limited(l)
 	retry := time.NewTicker(s.o.autoReloadInterval)
 	defer retry.Stop()
 	for {
@@ -170,7 +194,9 @@ func (s *servers) newServer(h http.Handler) *http.Server {
 		Handler:           h,
 		ReadTimeout:       readTime, // of a body too, which no endpoint needs
 		ReadHeaderTimeout: readTime,
+		MaxHeaderBytes:    headerBytes,
 		IdleTimeout:       time.Minute,
+		ConnState:         noteState,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
 	s.mu.Lock()
@@ -207,5 +233,6 @@ func (s *servers) close() {
 	for _, l := range append(s.webListeners, s.healthListeners...) {
 		_ = l.Close() // it may be closed already
 	}
+	s.reserve.end()
 	s.running.Wait()
 }

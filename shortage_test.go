@@ -22,6 +22,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // With 64 files at most and a crowd of idle clients on the web listener, healthy
@@ -49,6 +51,33 @@ func TestFewFiles(t *testing.T) {
 	a.logs("level=warn", "limit of open files", "64")
 	if log := a.log.String(); strings.Contains(log, "result changed") {
 		t.Errorf("a result changed:\n%s", log)
+	}
+}
+
+// Where not one file more can be opened, and three hundred attempts a second take each that
+// comes free, the health listener has its own: a kubelet gets every answer.
+func TestReserveOfFiles(t *testing.T) {
+	app := newApp(t)
+	var b strings.Builder
+	b.WriteString("targets:\n")
+	for i := range 30 {
+		fmt.Fprintf(&b, "  - {name: t%d, livenessProbe: {httpGet: {port: %s}, periodSeconds: 0.1, failureThreshold: 1}}\n", i, app.port)
+	}
+	a := startProcess(t, "", flags(write(t, b.String()))...)
+	a.says(a.health+"/ready", 200, "ok")
+	// The reserve is opened early, so that all files below it stay open.
+	limit := unix.Rlimit{Cur: 1, Max: 1}
+	for fd := range uint64(64) {
+		if file, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", a.cmd.Process.Pid, fd)); file == os.DevNull {
+			limit = unix.Rlimit{Cur: fd + 1, Max: fd + 1}
+		}
+	}
+	if err := unix.Prlimit(a.cmd.Process.Pid, unix.RLIMIT_NOFILE, &limit, nil); err != nil {
+		t.Fatal(err)
+	}
+	a.logs("too many open files")
+	if answered, longest := kubeletAsks(t, a.health+"/live", 30); answered != 30 {
+		t.Errorf("the kubelet got %d of 30 answers, the longest after %v", answered, longest)
 	}
 }
 

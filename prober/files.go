@@ -32,7 +32,7 @@ const HighestInFlight = 8000
 
 // keptFiles are kept back for listeners, logs, sources and files, and what starts a
 // command. Of the others attempts have one in attemptShare: connections of clients have
-// the rest, a fifth of the limit for each listener.
+// a quarter of the limit.
 const keptFiles, attemptShare = 48, 2
 
 // most returns what all attempts may take at a limit of open files, and of attempts in

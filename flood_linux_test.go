@@ -1,0 +1,82 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// peakMemory returns the most memory that the agent has had, in MB.
+func (a *agent) peakMemory() float64 {
+	a.t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", a.cmd.Process.Pid))
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	kb, err := strconv.Atoi(strings.Fields(rest)[0])
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return float64(kb) / 1024
+}
+
+// floods are the ways in which a crowd can take up a listener.
+var floods = map[string]floodPlan{
+	"idle":              {Connections: 1000},
+	"idle and patient":  {Connections: 1000, Patient: true},
+	"half requests":     {Connections: 1000, Send: "GET /live/app HTTP/1.1\r\nHost: a\r\nX-A: "},
+	"unfinished header": {Connections: 300, Send: "GET /live/app HTTP/1.1\r\nHost: a\r\nX-A: ", Endless: 1 << 20},
+	"bad requests":      {Connections: 1000, Send: "nonsense\r\n\r\n"},
+	"unread answers":    {Connections: 1000, Send: strings.Repeat("GET /live?verbose HTTP/1.1\r\nHost: a\r\n\r\n", 100)},
+}
+
+// floodTimes, set in the environment, is how many times larger each crowd of TestFloods is.
+// With 9 of them the agent may open as many files as the test.
+const floodTimes = "PROBER_TEST_FLOOD_TIMES"
+
+// Whatever a crowd does on a listener, a kubelet gets all its answers there, and the agent
+// stays small.
+func TestFloods(t *testing.T) {
+	const asks = 20
+	shell, larger := "ulimit -n 1024", 1
+	if n, err := strconv.Atoi(os.Getenv(floodTimes)); err == nil {
+		shell, larger = "", n
+	}
+	for name, plan := range floods {
+		for _, listener := range []string{"health", "web"} {
+			t.Run(name+" on the "+listener+" listener", func(t *testing.T) {
+				app := newApp(t)
+				a := startProcess(t, shell, flags(write(t, "targets:"+app.target("app")))...)
+				a.says(a.health+"/ready/app", 200, "ok")
+				url := map[string]string{"health": a.health, "web": a.web}[listener]
+				plan.Address, plan.Connections = strings.TrimPrefix(url, "http://"), plan.Connections*larger
+				flood(t, plan)
+				answered, longest := kubeletAsks(t, url+"/live/app", asks)
+				peak := a.peakMemory()
+				if answered != asks || peak >= 40 {
+					t.Errorf("the kubelet got %d of %d answers, and the agent took %.1f MB, want less than 40", answered, asks, peak)
+				}
+				t.Logf("%d of %d answers, the longest after %v; %.1f MB", answered, asks, longest.Round(time.Millisecond), peak)
+			})
+		}
+	}
+}
