@@ -206,7 +206,8 @@ func newHandlers(o *options, l *loader, lostLines func() uint64) (handlers, erro
 	// Text is written without a registry; other formats and filters by name go through
 	// one that has all there is.
 	others, all := prometheus.NewRegistry(), prometheus.NewRegistry()
-	own := []prometheus.Collector{&l.result, collector.NewLogLines(lostLines), versioncollector.NewCollector("prober_exporter")}
+	unknown := collector.NewUnknownTargets(web.HealthEndpoints()...)
+	own := []prometheus.Collector{&l.result, unknown, collector.NewLogLines(lostLines), versioncollector.NewCollector("prober_exporter")}
 	if !o.noOwnMetrics {
 		own = append(own, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	}
@@ -237,6 +238,7 @@ func newHandlers(o *options, l *loader, lostLines func() uint64) (handlers, erro
 		TargetConfig:    l.targetYAML,
 		LastLoad:        l.lastLoad,
 		Reload:          func(context.Context) error { return l.load() },
+		UnknownTarget:   func(endpoint string) { unknown.WithLabelValues(endpoint).Inc() },
 		ExternalURL:     o.externalURL,
 		RoutePrefix:     o.routePrefix,
 		EnableLifecycle: o.lifecycle,

@@ -273,3 +273,17 @@ func TestReload(t *testing.T) {
 	r.SetResult(false, at(1700000060))
 	expect(map[string]float64{successful: 0, timestamp: 1700000000.5})
 }
+
+// The counter of unknown targets has all its series from the beginning, at 0.
+func TestUnknownTargets(t *testing.T) {
+	c := NewUnknownTargets("live", "ready")
+	c.WithLabelValues("live").Inc()
+	want := `# HELP prober_exporter_unknown_target_requests_total Requests of the health endpoints for targets that are not configured.
+# TYPE prober_exporter_unknown_target_requests_total counter
+prober_exporter_unknown_target_requests_total{endpoint="live"} 1
+prober_exporter_unknown_target_requests_total{endpoint="ready"} 0
+`
+	if err := testutil.CollectAndCompare(c, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+}

@@ -40,7 +40,7 @@ func TestLint(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	var reload Reload
 	reload.SetResult(true, at(1700000000))
-	reg.MustRegister(New(fixed{t, rich()}, ClassicAndNative), &reload, versioncollector.NewCollector("prober_exporter"))
+	reg.MustRegister(New(fixed{t, rich()}, ClassicAndNative), &reload, NewUnknownTargets("live"), versioncollector.NewCollector("prober_exporter"))
 	problems, err := testutil.GatherAndLint(reg)
 	if err != nil {
 		t.Fatal(err)

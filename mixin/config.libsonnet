@@ -42,6 +42,7 @@
       ProberExporterRestarting: { 'for': '0m', severity: 'warning', window: '30m', restarts: 2 },
       ProberExporterReloadFailed: { 'for': '5m', severity: 'warning' },
       ProberExporterNotConfigured: { 'for': '2m', severity: 'critical' },
+      ProberExporterUnknownTarget: { 'for': '5m', severity: 'warning' },
       ProberExporterSourceDown: { 'for': '5m', severity: 'warning' },
       ProberExporterDown: { 'for': '2m', severity: 'critical' },
       ProberExporterAbsent: { 'for': '10m', severity: 'critical' },

@@ -89,12 +89,11 @@ func (m *Manager) apply(cfg *config.Config) (cut []*leaver, entries []entry, err
 	m.targets, m.byName = after, byName
 	for _, was := range ended {
 		if byName[was.cfg.Name] == nil {
-			m.removed[was.cfg.Name] = true
+			m.removed = append(m.removed, was.cfg.Name)
 		}
 	}
-	for name := range byName {
-		delete(m.removed, name)
-	}
+	m.removed = slices.DeleteFunc(m.removed, func(name string) bool { return byName[name] != nil })
+	m.removed = slices.Clone(m.removed[max(0, len(m.removed)-maxRemoved):])
 	m.tally.replace(ended, begun)
 	m.mu.Unlock()
 	m.swapping.Unlock()

@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -73,7 +74,7 @@ type Manager struct {
 	mu      sync.Mutex         // taken before a target's
 	targets []*target          // in the order of the configuration; replaced whole
 	byName  map[string]*target // replaced whole
-	removed map[string]bool    // names that this process had and a reload removed
+	removed []string           // names that reloads have removed, the last at the end
 }
 
 // New returns a manager that has no configuration yet.
@@ -86,7 +87,6 @@ func New(opts Options) *Manager {
 		newAction: action.New,
 		slots:     newSlots(most(OpenFiles(), opts.MaxInFlight)),
 		epoch:     time.Now(),
-		removed:   map[string]bool{},
 	}
 	m.sources = sources{log: m.log, make: newWatcher, changed: m.observe, running: map[sourceKey]*watching{}}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
@@ -192,12 +192,15 @@ func (m *Manager) Target(name string, d Detail) (TargetStatus, bool) {
 	return t.status(d, time.Now()), true
 }
 
-// Removed reports whether this process had a target of that name and a reload has
-// removed it.
+// maxRemoved is how many names of removed targets are kept.
+const maxRemoved = 1000
+
+// Removed reports whether a reload has removed a target of that name. It knows that of the
+// last thousand.
 func (m *Manager) Removed(name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.removed[name]
+	return slices.Contains(m.removed, name)
 }
 
 // Asked takes note that a kubelet asks about a target, by its probe of that kind: a kubelet

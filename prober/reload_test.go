@@ -130,6 +130,30 @@ func TestReloadCounters(t *testing.T) {
 	})
 }
 
+// Of removed targets the last thousand are known, however many there were; one that is
+// back is none of them.
+func TestRemovedIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		for i := range 30 {
+			var targets []config.Target
+			for j := range 100 {
+				targets = append(targets, app(fmt.Sprintf("t%d-%d", i, j), nil, every(time.Hour), nil))
+			}
+			w.apply(append(targets, app(fmt.Sprintf("odd%d", i%2), nil, every(time.Hour), nil))...)
+		}
+		if got := len(w.m.removed); got != 1000 {
+			t.Errorf("%d names are kept, want 1000", got)
+		}
+		for name, want := range map[string]bool{"t29-0": false, "t28-0": true, "t20-0": true, "t18-99": false, "odd0": true, "odd1": false} {
+			if w.m.Removed(name) != want {
+				t.Errorf("%s removed: %t, want %t", name, !want, want)
+			}
+		}
+	})
+}
+
 // A running attempt of a removed target, or of a probe that would now do something else,
 // is cut short, waited for, and not counted.
 func TestReloadCutsAttemptsShort(t *testing.T) {

@@ -60,6 +60,15 @@ var (
 	checks = [...]*check{&started, &ready, &live}
 )
 
+// HealthEndpoints returns the names of those that are asked about targets.
+func HealthEndpoints() []string {
+	names := make([]string, len(checks))
+	for i, c := range checks {
+		names[i] = c.name
+	}
+	return names
+}
+
 // What is said of the agent itself.
 const (
 	noConfiguration = "no configuration"
@@ -126,6 +135,9 @@ func (s *Server) aggregate(c *check, r *http.Request) *report {
 		excluded = s.known(query["exclude"], rep)
 		named    = s.known(query["target"], rep)
 	)
+	if len(named.unknown) > 0 {
+		s.countUnknown(c, named.unknown...)
+	}
 	if c.passing(sum) == sum.Targets && !verbose {
 		return rep
 	}
@@ -148,6 +160,7 @@ func (s *Server) selected(query url.Values, named names) []prober.TargetStatus {
 // names are targets that a query names, each once and in its order.
 type names struct {
 	statuses []prober.TargetStatus
+	unknown  []string
 	seen     map[string]bool
 }
 
@@ -168,29 +181,26 @@ func (s *Server) known(of []string, rep *report) names {
 		if t, ok := s.opts.Prober.Target(name, prober.Brief); ok {
 			n.statuses = append(n.statuses, t)
 		} else {
+			n.unknown = append(n.unknown, name)
 			rep.warn(warning{display(name), "unknown target"})
 		}
 	}
 	return n
 }
 
-// single answers for one target.
+// single answers for one target. Doubt kills nobody: a name that is none is live.
 func (s *Server) single(c *check, r *http.Request) *report {
 	if rep := ownState(c, s.opts.Prober.Summary()); rep != nil {
 		return rep
 	}
 	name := r.PathValue("target")
 	t, ok := s.opts.Prober.Target(name, prober.Brief)
-	if !ok && c == &live {
-		if s.opts.Prober.Removed(name) {
-			s.warnRemoved(name)
-			return &report{Check: c.name, OK: true, Warnings: []warning{{display(name), "removed: not probed"}}}
-		}
-		// A reload may have brought it back between the two questions.
-		t, ok = s.opts.Prober.Target(name, prober.Brief)
-	}
 	if !ok {
-		return &report{Check: c.name, Reason: display(name) + " unknown target", notFound: true}
+		removed := s.opts.Prober.Removed(name)
+		// A reload may have brought it back between the two questions.
+		if t, ok = s.opts.Prober.Target(name, prober.Brief); !ok {
+			return s.unknown(c, name, removed)
+		}
 	}
 	s.tellAsked(r, c, name)
 	rep := &report{Check: c.name, OK: true}
@@ -198,14 +208,50 @@ func (s *Server) single(c *check, r *http.Request) *report {
 	return rep
 }
 
-// warnRemoved logs, once per name, that somebody still asks for a removed target.
-func (s *Server) warnRemoved(name string) {
+// unknown answers for a target that is not configured.
+func (s *Server) unknown(c *check, name string, removed bool) *report {
+	s.countUnknown(c, name)
+	if c != &live {
+		return &report{Check: c.name, Reason: display(name) + " unknown target", notFound: true}
+	}
+	what := "unknown target: not probed"
+	if removed {
+		what = "removed: not probed"
+	}
+	return &report{Check: c.name, OK: true, Warnings: []warning{{display(name), what}}}
+}
+
+// maxTold is of how many unknown targets the log tells: anybody can ask for any name.
+const maxTold = 1000
+
+// countUnknown counts a request for targets that are not configured. The log tells once of
+// each whose liveness is asked for: nothing else would show that nobody protects it.
+func (s *Server) countUnknown(c *check, of ...string) {
+	if s.opts.UnknownTarget != nil {
+		s.opts.UnknownTarget(c.name)
+	}
+	if c != &live {
+		return
+	}
+	for _, name := range of {
+		s.warnUnknown(display(name))
+	}
+}
+
+func (s *Server) warnUnknown(name string) {
 	s.mu.Lock()
-	told := s.warned[name]
-	s.warned[name] = true
-	s.mu.Unlock()
+	told := s.told[name] || len(s.told) == maxTold
 	if !told {
-		s.opts.Logger.Warn("liveness of a removed target is asked for; it is not probed and counts as live", "target", name)
+		s.told[name] = true
+	}
+	last := !told && len(s.told) == maxTold
+	s.mu.Unlock()
+	if told {
+		return
+	}
+	s.opts.Logger.Warn("liveness of an unknown target is asked for: it is not probed, and counts as live", "target", name)
+	if last {
+		s.opts.Logger.Warn("of further unknown targets the log does not tell", "told", maxTold)
 	}
 }
 

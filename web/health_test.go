@@ -13,9 +13,7 @@
 package web
 
 import (
-	"bytes"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -59,7 +57,10 @@ func TestHealth(t *testing.T) {
 		{"a target that is not", mixed(), "/ready/db", 503, "[-]db failed: readiness: http_status (3/3)\nready check failed\n"},
 		{"a target not started", mixed(), "/started/slow", 503, "[-]slow failed: startup: connection_refused (2/30)\nstarted check failed\n"},
 		{"a target not live", mixed(), "/live/ill", 503, "[-]ill failed: liveness: timeout (3/3)\nlive check failed\n"},
-		{"unknown target", mixed(), "/live/nosuch", 404, "[-]nosuch unknown target\nlive check failed\n"},
+		{"unknown target: live", mixed(), "/live/nosuch", 200, "[?]nosuch unknown target: not probed\nok\n"},
+		{"unknown target: live, verbose", mixed(), "/live/nosuch?verbose", 200, "[?]nosuch unknown target: not probed\nlive check passed\n"},
+		{"unknown target: ready", mixed(), "/ready/nosuch", 404, "[-]nosuch unknown target\nready check failed\n"},
+		{"unknown target: started", mixed(), "/started/nosuch", 404, "[-]nosuch unknown target\nstarted check failed\n"},
 		{"unknown target, escaped", mixed(), "/ready/a%2Fb%0A%3Cx%3E%FF", 404, `[-]"a/b\n<x>\xff" unknown target` + "\nready check failed\n"},
 		{"unknown target, too long", mixed(), "/started/" + strings.Repeat("x", 10_000), 404, "[-]" + strings.Repeat("x", 63) + "… unknown target\nstarted check failed\n"},
 
@@ -276,25 +277,6 @@ func TestHealthOnly(t *testing.T) {
 	}
 	for _, path := range []string{"/live/app", "/prefix/live/app"} {
 		expect(t, get(h, path), http.StatusOK, "ok\n")
-	}
-}
-
-// The log tells once of each removed target that is still asked for, whichever
-// listener is asked.
-func TestRemovedWarnsOnce(t *testing.T) {
-	var log bytes.Buffer
-	opts := options(&fake{removed: map[string]bool{"a": true, "b": true}})
-	opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
-	s := newServer(t, opts)
-	for _, h := range []http.Handler{s.HealthHandler(), s.Handler(), s.HealthHandler()} {
-		for _, path := range []string{"/live/a", "/live/b", "/live/nosuch", "/live/a", "/ready/a", "/live?target=a"} {
-			get(h, path)
-		}
-	}
-	opts.Logger = nil // is no reason to panic
-	expect(t, get(newServer(t, opts).HealthHandler(), "/live/a"), 200, "[?]a removed: not probed\nok\n")
-	if n := strings.Count(log.String(), "level=WARN"); n != 2 || !strings.Contains(log.String(), "target=a\n") || !strings.Contains(log.String(), "target=b\n") {
-		t.Errorf("logged:\n%s", log.String())
 	}
 }
 

@@ -43,7 +43,7 @@ type Prober interface {
 	Status(prober.Detail) prober.Status
 	// Target returns the status of one target, false if there is none of that name.
 	Target(name string, d prober.Detail) (prober.TargetStatus, bool)
-	// Removed says that this process had the target and a reload removed it.
+	// Removed says that a reload has removed the target; it may not know for ever.
 	Removed(name string) bool
 	// Asked says that a kubelet asks about a target, by its probe of that kind: its
 	// container therefore runs.
@@ -83,6 +83,10 @@ type Options struct {
 	// Reload loads the configuration again; its error is shown to whoever asked.
 	Reload func(context.Context) error
 
+	// UnknownTarget, if not nil, counts a request of a health endpoint for a target that
+	// is not configured.
+	UnknownTarget func(endpoint string)
+
 	// ExternalURL is where a browser finds the exporter; nil if that is not known.
 	ExternalURL *url.URL
 	// RoutePrefix is put before all paths but the health endpoints', which are at
@@ -118,13 +122,13 @@ type Server struct {
 	prefix string // empty, or a path without a slash at its end
 	csrf   *http.CrossOriginProtection
 
-	mu     sync.Mutex
-	warned map[string]bool // removed targets that the log has told of
+	mu   sync.Mutex
+	told map[string]bool // unknown targets that the log has told of
 }
 
 // New returns a server, or says which path cannot be served.
 func New(opts Options) (*Server, error) {
-	s := &Server{opts: opts, csrf: http.NewCrossOriginProtection(), warned: map[string]bool{}}
+	s := &Server{opts: opts, csrf: http.NewCrossOriginProtection(), told: map[string]bool{}}
 	if s.opts.Logger == nil {
 		s.opts.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -166,10 +170,7 @@ func free(p string, taken ...string) error {
 		return errors.New("must be a path of letters, digits and -._~ that begins with /")
 	}
 	first, _, _ := strings.Cut(p[1:], "/")
-	taken = append(taken, "-")
-	for _, c := range checks {
-		taken = append(taken, c.name)
-	}
+	taken = append(append(taken, "-"), HealthEndpoints()...)
 	if slices.Contains(taken, first) {
 		return fmt.Errorf("/%s is taken", first)
 	}

@@ -75,6 +75,12 @@
             which + ' has been started with a configuration that it cannot use. It probes nothing, calls everything live and nothing ready.',
           ),
           $._alert(
+            'ProberExporterUnknownTarget',
+            'rate(%s[%s]) > 0' % [p.of('prober_exporter_unknown_target_requests_total'), $._config.window],
+            'The agent {{ $labels.instance }} is asked for a target that it does not have.',
+            which + ' is asked at /{{ $labels.endpoint }} for a target that is not in its configuration. Nothing probes that target: /live calls it live.',
+          ),
+          $._alert(
             'ProberExporterSourceDown',
             '%s == 0' % p.of('prober_exporter_source_up'),
             'The instance source {{ $labels.source }} of {{ $labels.instance }} does not work.',

@@ -84,6 +84,16 @@ check "its restart is counted" counted 'prober_target_restarts_total{.*} 1'
 sleep 10
 check "it was restarted once" counted 'prober_target_restarts_total{.*} 1'
 
+# A service that the exporter does not know is left alone.
+ln -s shop.service /etc/systemd/system/other.service
+systemctl daemon-reload
+systemctl start prober-restart@other
+check "the liveness of an unknown target is 200" says $health/live/other '^\[?\]other unknown target: not probed$'
+pid=$(of MainPID shop)
+sleep 10
+check "a service that it does not know is not restarted" is "$pid" of MainPID shop
+check "its requests are counted" counted 'prober_exporter_unknown_target_requests_total{endpoint="live"} [1-9]'
+
 pid=$(of MainPID shop)
 systemctl stop prober_exporter.socket prober_exporter.service
 sleep 15

@@ -1,0 +1,98 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package web
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// The log tells once of each target that is unknown, or has been removed, and whose
+// liveness is asked for, whichever listener is asked and however.
+func TestUnknownWarnsOnce(t *testing.T) {
+	var log bytes.Buffer
+	opts := options(&fake{removed: map[string]bool{"a": true}})
+	opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	s := newServer(t, opts)
+	for _, h := range []http.Handler{s.HealthHandler(), s.Handler(), s.HealthHandler()} {
+		for _, path := range []string{"/live/a", "/live/b", "/live/a", "/ready/c", "/live?target=a", "/live?target=d", "/live?exclude=e", "/ready?target=f"} {
+			get(h, path)
+		}
+	}
+	for _, name := range []string{"a", "b", "d"} {
+		if n := strings.Count(log.String(), "target="+name+"\n"); n != 1 {
+			t.Errorf("%d lines about %s", n, name)
+		}
+	}
+	if n := strings.Count(log.String(), "level=WARN"); n != 3 {
+		t.Errorf("%d warnings, want 3:\n%s", n, log.String())
+	}
+	opts.Logger = nil // is no reason to panic
+	expect(t, get(newServer(t, opts).HealthHandler(), "/live/a"), 200, "[?]a removed: not probed\nok\n")
+}
+
+// Whoever asks for names without end fills neither the memory nor the log: it tells of a
+// thousand, and that it tells of no more.
+func TestUnknownWithoutEnd(t *testing.T) {
+	var log bytes.Buffer
+	opts := options(&fake{})
+	opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	s := newServer(t, opts)
+	h := s.HealthHandler()
+	for i := range 3000 {
+		expect(t, get(h, fmt.Sprintf("/live/n%d", i)), 200, fmt.Sprintf("[?]n%d unknown target: not probed\nok\n", i))
+	}
+	for range 2 {
+		get(h, "/live/"+strings.Repeat("x", 10_000))
+	}
+	if n := strings.Count(log.String(), "\n"); n != 1001 || len(s.told) != 1000 {
+		t.Errorf("%d lines and %d names, want 1001 and 1000", n, len(s.told))
+	}
+	if !strings.HasSuffix(log.String(), "msg=\"of further unknown targets the log does not tell\" told=1000\n") {
+		t.Errorf("the last line is %q", log.String()[log.Len()-200:])
+	}
+}
+
+// Each request for a target that is not configured counts once at its endpoint; one for a
+// target that is, or that is answered without looking, counts nowhere.
+func TestUnknownCounts(t *testing.T) {
+	f := mixed()
+	f.removed = map[string]bool{"gone": true}
+	opts := options(f)
+	counts := map[string]int{}
+	opts.UnknownTarget = func(endpoint string) { counts[endpoint]++ }
+	h := newServer(t, opts).HealthHandler()
+	ask := func() {
+		for _, path := range []string{
+			"/live/nosuch", "/live/gone", "/live?target=nosuch&target=neither", "/ready/nosuch", "/started/nosuch", "/started?target=app&target=nosuch",
+			"/live/app", "/live", "/ready?exclude=nosuch", "/ready/db", "/started?target=app", "/-/healthy", "/nosuch",
+		} {
+			get(h, path)
+		}
+	}
+	ask()
+	if want := map[string]int{"live": 3, "ready": 1, "started": 2}; !maps.Equal(counts, want) {
+		t.Errorf("counted %v, want %v", counts, want)
+	}
+	clear(counts)
+	f.unloaded = true
+	if ask(); len(counts) > 0 {
+		t.Errorf("without a configuration %v were counted", counts)
+	}
+}
