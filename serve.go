@@ -242,6 +242,7 @@ func newHandlers(o *options, l *loader, lostLines func() uint64) (handlers, erro
 		ExternalURL:     o.externalURL,
 		RoutePrefix:     o.routePrefix,
 		EnableLifecycle: o.lifecycle,
+		LifecycleHosts:  o.lifecycleHosts,
 		EnablePprof:     o.pprof,
 	})
 	if err != nil {

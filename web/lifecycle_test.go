@@ -15,6 +15,7 @@ package web
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -73,24 +74,93 @@ func TestLifecycle(t *testing.T) {
 	}
 }
 
-// A page of another site cannot use the lifecycle API through the browser of its
-// reader; one at the external URL can.
-func TestCrossOrigin(t *testing.T) {
+// A page may use the lifecycle API through the browser of its reader if it is of this site
+// by a name that is allowed. Of another site it may not, and neither if its own name
+// resolves to us, which for a browser is of this site. What is no browser may.
+func TestBrowsers(t *testing.T) {
 	opts := options(mixed())
 	opts.EnableLifecycle = true
+	opts.LifecycleHosts = []string{"Prober.example.net", "prober"}
 	opts.ExternalURL = &url.URL{Scheme: "https", Host: "probes.example.org", Path: "/"}
 	h := newServer(t, opts).Handler()
-	for origin, want := range map[string]int{
-		"https://evil.example.org":   http.StatusForbidden,
-		"https://probes.example.org": http.StatusOK,
-		"http://example.com":         http.StatusOK, // the host that httptest asks
+	const same, cross = "same-origin", "cross-site"
+	for _, test := range []struct {
+		name, host, origin, site string
+		want                     int
+	}{
+		{"curl", "evil.example", "", "", 200},
+		{"DNS rebinding", "evil.example", "http://evil.example", "", 403},
+		{"DNS rebinding, with a port", "evil.example:9709", "http://evil.example:9709", "", 403},
+		{"DNS rebinding, a browser that says more", "evil.example", "http://evil.example", same, 403},
+		{"DNS rebinding, without an origin", "evil.example", "", same, 403},
+		{"DNS rebinding, without a referrer", "evil.example", "null", same, 403},
+		{"DNS rebinding, a name like an address", "127.0.0.1.evil.example", "http://127.0.0.1.evil.example", "", 403},
+		{"DNS rebinding, a name like localhost", "localhost.evil.example", "http://localhost.evil.example", "", 403},
+		{"no host", "", "http://evil.example", "", 403},
+		{"another site", "localhost:9709", "https://evil.example", "", 403},
+		{"another site, an address", "10.0.0.1:9709", "http://10.0.0.2:9709", "", 403},
+		{"another port", "10.0.0.1:9709", "http://10.0.0.1:8080", "", 403},
+		{"another site, by its fetch metadata", "localhost:9709", "http://localhost:9709", cross, 403},
+		{"a sandbox", "localhost:9709", "null", "", 403},
+		{"nonsense", "localhost:9709", "::", "", 403},
+
+		{"localhost", "localhost:9709", "http://localhost:9709", same, 200},
+		{"Localhost.", "Localhost.:9709", "http://Localhost.:9709", "", 200},
+		{"an address", "10.0.0.1:9709", "http://10.0.0.1:9709", "", 200},
+		{"an address without a port", "10.0.0.1", "http://10.0.0.1", "", 200},
+		{"an IPv6 address", "[::1]:9709", "http://[::1]:9709", "", 200},
+		{"an IPv6 address without a port", "[::1]", "http://[::1]", "", 200},
+		{"a host of the list", "prober.example.net:9709", "http://prober.example.net:9709", "", 200},
+		{"below a host of the list", "a.prober.example.net", "http://a.prober.example.net", "", 403},
+		{"typed by the reader", "localhost:9709", "", "none", 200},
+
+		{"the external URL, passed on", "probes.example.org", "https://probes.example.org", same, 200},
+		{"the external URL, behind a proxy that asks by another name", "backend:9709", "https://probes.example.org", "", 200},
+		{"another page behind that proxy", "backend:9709", "https://evil.example", "", 403},
+		{"an old browser behind a proxy that asks by another name", "prober:9709", "", same, 200},
 	} {
-		if w := do(h, http.MethodPost, "/-/reload", "Origin: "+origin); w.Code != want {
-			t.Errorf("%s: %d, want %d", origin, w.Code, want)
+		r := httptest.NewRequest(http.MethodPost, "/-/reload", http.NoBody)
+		r.Host = test.host
+		for key, value := range map[string]string{"Origin": test.origin, "Sec-Fetch-Site": test.site} {
+			if value != "" {
+				r.Header.Set(key, value)
+			}
+		}
+		w := httptest.NewRecorder()
+		if h.ServeHTTP(w, r); w.Code != test.want {
+			t.Errorf("%s: %d %s, want %d", test.name, w.Code, w.Body, test.want)
 		}
 	}
-	if w := do(h, http.MethodPost, "/-/reload", "Sec-Fetch-Site: cross-site"); w.Code != http.StatusForbidden {
-		t.Errorf("cross-site: %d", w.Code)
+	for _, path := range lifecyclePaths { // the check is around all of them
+		r := httptest.NewRequest(http.MethodPost, path, http.NoBody)
+		r.Host = "evil.example"
+		r.Header.Set("Origin", "http://evil.example")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		expect(t, w, 403, "pages of evil.example may not use the lifecycle API: see --web.lifecycle-allowed-host\n")
+	}
+}
+
+// Without an external URL and a list, an origin that is not there is none that is trusted.
+func TestBrowserWithoutOrigin(t *testing.T) {
+	opts := options(mixed())
+	opts.EnableLifecycle = true
+	r := httptest.NewRequest(http.MethodPost, "/-/reload", http.NoBody)
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	w := httptest.NewRecorder()
+	if newServer(t, opts).Handler().ServeHTTP(w, r); w.Code != http.StatusForbidden {
+		t.Errorf("%s: %d, want 403", r.Host, w.Code)
+	}
+}
+
+// What is no name cannot be a host.
+func TestLifecycleHosts(t *testing.T) {
+	for _, host := range []string{"", "http://a", "a:9709", "a/b", "*.example.org", "a b", ".a", "ä"} {
+		opts := options(mixed())
+		opts.LifecycleHosts = []string{host}
+		if _, err := New(opts); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("lifecycle host %q: must be", host)) {
+			t.Errorf("%q: %v", host, err)
+		}
 	}
 }
 

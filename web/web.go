@@ -94,6 +94,9 @@ type Options struct {
 	RoutePrefix string
 
 	EnableLifecycle, EnablePprof bool
+	// LifecycleHosts are host names under which a browser may use the lifecycle API,
+	// beside ExternalURL's, localhost and IP addresses.
+	LifecycleHosts []string
 }
 
 // Load is how the last load of a configuration ended.
@@ -118,9 +121,9 @@ var cleanPath = regexp.MustCompile(`^(/[-._~a-zA-Z0-9]+)+$`)
 
 // Server makes the handlers of all listeners.
 type Server struct {
-	opts   Options
-	prefix string // empty, or a path without a slash at its end
-	csrf   *http.CrossOriginProtection
+	opts     Options
+	prefix   string // empty, or a path without a slash at its end
+	browsers *browsers
 
 	mu   sync.Mutex
 	told map[string]bool // unknown targets that the log has told of
@@ -128,7 +131,7 @@ type Server struct {
 
 // New returns a server, or says which path cannot be served.
 func New(opts Options) (*Server, error) {
-	s := &Server{opts: opts, csrf: http.NewCrossOriginProtection(), told: map[string]bool{}}
+	s := &Server{opts: opts, told: map[string]bool{}}
 	if s.opts.Logger == nil {
 		s.opts.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -137,9 +140,10 @@ func New(opts Options) (*Server, error) {
 		if prefix == "" {
 			prefix = external.Path
 		}
-		if err := s.trust(external); err != nil {
-			return nil, fmt.Errorf("external URL %q: %w", external, err)
-		}
+	}
+	var err error
+	if s.browsers, err = newBrowsers(opts.ExternalURL, opts.LifecycleHosts); err != nil {
+		return nil, err
 	}
 	if prefix = strings.Trim(prefix, "/"); prefix != "" {
 		s.prefix = "/" + prefix
@@ -151,16 +155,6 @@ func New(opts Options) (*Server, error) {
 		return nil, fmt.Errorf("telemetry path %q: %w", opts.TelemetryPath, err)
 	}
 	return s, nil
-}
-
-// trust lets pages at the external URL use the lifecycle API: a proxy may put its
-// own name in place of the one that the browser asked.
-func (s *Server) trust(external *url.URL) error {
-	if external.Host == "" {
-		return nil
-	}
-	origin := url.URL{Scheme: external.Scheme, Host: external.Host}
-	return s.csrf.AddTrustedOrigin(origin.String())
 }
 
 // free says why a path cannot be served, nil if it can: it is clean and does not

@@ -1,0 +1,94 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package web
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+// browsers knows which web pages may use the lifecycle API through the browser of their
+// reader. Two attacks are to fail: a page of another site that sends a request here, which
+// the browser tells by Origin and Sec-Fetch-Site; and a page whose own name has been made
+// to resolve to our address (DNS rebinding), which for the browser is of this site. Only
+// its name, which is in Host, gives it away.
+type browsers struct {
+	cross    *http.CrossOriginProtection
+	external string // the origin of the external URL
+	hosts    map[string]bool
+}
+
+// hostName matches a name that can be in Host, without a port.
+var hostName = regexp.MustCompile(`^[a-z0-9_]([-a-z0-9_.]*[a-z0-9_])?$`)
+
+// newBrowsers returns those of an external URL, which may be nil, and of hosts.
+func newBrowsers(external *url.URL, hosts []string) (*browsers, error) {
+	p := &browsers{cross: http.NewCrossOriginProtection(), hosts: map[string]bool{"localhost": true}}
+	for _, host := range hosts {
+		name := strings.ToLower(host)
+		if !hostName.MatchString(name) {
+			return nil, fmt.Errorf("lifecycle host %q: must be the name of a host, without scheme and port", host)
+		}
+		p.hosts[name] = true
+	}
+	if external == nil || external.Host == "" {
+		return p, nil
+	}
+	p.hosts[strings.ToLower(external.Hostname())] = true
+	// A proxy may put its own name in place of the one that the browser asked.
+	p.external = (&url.URL{Scheme: external.Scheme, Host: external.Host}).String()
+	if err := p.cross.AddTrustedOrigin(p.external); err != nil {
+		return nil, fmt.Errorf("external URL %q: %w", external, err)
+	}
+	return p, nil
+}
+
+// check says why a request may change nothing, nil if it may. What comes from no browser
+// says nothing of a site, and may.
+func (p *browsers) check(r *http.Request) error {
+	origin := r.Header.Get("Origin")
+	if origin == "" && r.Header.Get("Sec-Fetch-Site") == "" {
+		return nil
+	}
+	if err := p.cross.Check(r); err != nil {
+		return err
+	}
+	if origin != "" && origin == p.external {
+		return nil
+	}
+	if name := nameOf(r.Host); !p.hosts[name] && !isAddress(name) {
+		return fmt.Errorf("pages of %s may not use the lifecycle API: see --web.lifecycle-allowed-host", display(name))
+	}
+	return nil
+}
+
+// nameOf returns the host of a Host header in lower case, without its port.
+func nameOf(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+}
+
+// isAddress reports whether a host is an IP address: no name, so nobody can make it
+// resolve to another.
+func isAddress(host string) bool {
+	_, err := netip.ParseAddr(host)
+	return err == nil
+}

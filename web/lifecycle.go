@@ -1,0 +1,84 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package web
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+// lifecycle is around every handler that changes something. It is for those who mean it: a
+// web page that happens to be open in a browser that reaches the exporter may not use it.
+func (s *Server) lifecycle(h http.HandlerFunc) http.Handler {
+	if !s.opts.EnableLifecycle {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			writeText(w, http.StatusForbidden, "Lifecycle API is not enabled.\n")
+		})
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := s.browsers.check(r); err != nil {
+			writeText(w, http.StatusForbidden, err.Error()+"\n")
+			return
+		}
+		// Nothing is done for a request that is too large, or that did not come whole.
+		if err := drain(w, r); err != nil {
+			status := http.StatusBadRequest
+			if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
+				status = http.StatusRequestEntityTooLarge
+			}
+			writeText(w, status, fmt.Sprintf("read the request: %v\n", err))
+			return
+		}
+		if s.opts.Prober.Summary().Stopping {
+			writeText(w, http.StatusServiceUnavailable, "The agent is stopping.\n")
+			return
+		}
+		h(w, r)
+	})
+}
+
+// drain reads a request to its end, within bounds of size and time.
+func drain(w http.ResponseWriter, r *http.Request) error {
+	c := http.NewResponseController(w)
+	_ = c.SetReadDeadline(time.Now().Add(writeTimeout)) // as for writing: not everything has deadlines
+	_, err := io.Copy(io.Discard, r.Body)
+	_ = c.SetReadDeadline(time.Time{}) // else the request's context would end then
+	return err
+}
+
+func (s *Server) reload(w http.ResponseWriter, r *http.Request) {
+	err := s.opts.Reload(r.Context())
+	writeWithin(w, writeTimeout) // a reload may have taken most of it
+	if err != nil {
+		writeText(w, http.StatusInternalServerError, err.Error()+"\n")
+		return
+	}
+	writeText(w, http.StatusOK, "ok\n")
+}
+
+// tell returns a handler that tells the prober something about a target.
+func (s *Server) tell(do func(name string) bool) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ok := do(r.PathValue("target"))
+		writeWithin(w, writeTimeout) // it may have waited for a reload
+		if !ok {
+			unknownTarget(w, r)
+			return
+		}
+		writeJSON(w, http.StatusOK, struct{}{})
+	}
+}
