@@ -24,7 +24,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -64,8 +63,7 @@ func greeted(t *testing.T, p *http.Protocols, change func(*tls.Config)) (address
 	}
 }
 
-// A server is greeted as by net/http, name and protocols included, but for the key
-// exchanges: those that cost most are not offered.
+// A server is greeted as by net/http: name, protocols, key exchanges and all.
 func TestTLSHello(t *testing.T) {
 	h1, h2 := (*http.Protocols).SetHTTP1, (*http.Protocols).SetHTTP2
 	for _, disabled := range []string{"", "true"} {
@@ -87,97 +85,54 @@ func TestTLSHello(t *testing.T) {
 			if len(seen) != 2 {
 				t.Fatalf("%s: %d connections, want 2", host, len(seen))
 			}
-			ours, theirs := seen[0], seen[1]
-			if !slices.Equal(ours.SupportedCurves, []tls.CurveID{tls.CurveP256, tls.CurveP384, tls.CurveP521}) {
-				t.Errorf("%s: key exchanges %v", host, ours.SupportedCurves)
-			}
 			same := func(h *tls.ClientHelloInfo) []any {
-				return []any{h.ServerName, h.SupportedProtos, h.SupportedVersions, h.CipherSuites, h.SignatureSchemes, h.SupportedPoints, h.Extensions}
+				return []any{h.ServerName, h.SupportedProtos, h.SupportedVersions, h.SupportedCurves, h.CipherSuites, h.SignatureSchemes, h.SupportedPoints, h.Extensions}
 			}
-			if !reflect.DeepEqual(same(ours), same(theirs)) {
-				t.Errorf("%s: hello %v, want %v", host, same(ours), same(theirs))
-			}
-		}
-	}
-}
-
-// Whatever a server can do of key exchanges and versions, a probe finds it: one that
-// wants an exchange that is not offered at the second try, and from then on at the first.
-func TestTLSServers(t *testing.T) {
-	h1 := protocols((*http.Protocols).SetHTTP1)
-	for name, c := range map[string]struct {
-		change func(*tls.Config)
-		tries  int
-	}{
-		"all":         {func(*tls.Config) {}, 1},
-		"P-256":       {func(c *tls.Config) { c.CurvePreferences = []tls.CurveID{tls.CurveP256} }, 1},
-		"P-521":       {func(c *tls.Config) { c.CurvePreferences = []tls.CurveID{tls.CurveP521} }, 1},
-		"P-384, 1.2":  {func(c *tls.Config) { c.CurvePreferences, c.MaxVersion = []tls.CurveID{tls.CurveP384}, tls.VersionTLS12 }, 1},
-		"X25519 only": {func(c *tls.Config) { c.CurvePreferences = []tls.CurveID{tls.X25519} }, 2},
-		"hybrid only": {func(c *tls.Config) { c.CurvePreferences = []tls.CurveID{tls.X25519MLKEM768} }, 2},
-	} {
-		address, hellos := greeted(t, h1, c.change)
-		f := httpProbe(address, 10*time.Second, config.HTTPGet{Path: "/len?n=2", Scheme: "HTTPS"})
-		for _, tries := range []int{c.tries, 1} {
-			if got := attempt(t, f); got != (Outcome{Success: true, Output: "aa"}) {
-				t.Errorf("%s: got %+v", name, got)
-			}
-			// A server that needs another curve asks for it in the same connection, and
-			// sees two hellos.
-			if seen := hellos(); len(seen) != tries && name != "P-256" && name != "P-521" {
-				t.Errorf("%s: %d hellos, want %d", name, len(seen), tries)
+			if ours, theirs := same(seen[0]), same(seen[1]); !reflect.DeepEqual(ours, theirs) {
+				t.Errorf("%s: hello %v, want %v", host, ours, theirs)
 			}
 		}
 	}
 }
 
-// unsaid is a connection that says nothing of what is wrong with a handshake: where TLS
-// would send an alert, it ends.
-type unsaid struct{ net.Conn }
-
-func (u unsaid) Write(p []byte) (int, error) {
-	const alert = 21
-	if p[0] == alert {
-		u.Close()
-	}
-	return u.Conn.Write(p)
+// halting is a server's end of a connection that says another thing of what is wrong with
+// a handshake than TLS would: an alert of its own, or with none nothing, and it ends.
+type halting struct {
+	net.Conn
+	alert byte
 }
 
-// A server that wants another key exchange, and does not say so but hangs up, is found
-// well at the second try, and from then on at the first; one that ends every handshake
-// fails with net/http's text. Once a handshake was good there is no second try.
-func TestTLSHangsUp(t *testing.T) {
+func (h halting) Write(p []byte) (int, error) {
+	const record, description = 21, 6
+	if p[0] == record {
+		if h.alert == 0 {
+			return 0, h.Close()
+		}
+		p[description] = h.alert
+	}
+	return h.Conn.Write(p)
+}
+
+// A server that is restarted with other key exchanges than it had is found well at once,
+// in one connection, whatever it says to those that it does not have: nothing is remembered
+// of the one before. Each could do one alone.
+func TestTLSRestartedServer(t *testing.T) {
 	certificates := webServer(t, nil, protocols((*http.Protocols).SetHTTP1), true).TLS.Certificates
-	var tries, only atomic.Int64 // only: the key exchange that the server can do
-	address := raw(t, func(conn net.Conn) {
-		tries.Add(1)
-		server := tls.Server(unsaid{conn}, &tls.Config{Certificates: certificates, CurvePreferences: []tls.CurveID{tls.CurveID(only.Load())}})
-		if _, err := http.ReadRequest(bufio.NewReader(server)); err == nil {
-			io.WriteString(server, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-		}
-		server.Close()
-	})
-	const nothing = 0xffff
-	for _, c := range []struct {
-		name  string
-		only  []tls.CurveID
-		tries []int64
-		good  []bool
-	}{
-		{"X25519 only", []tls.CurveID{tls.X25519, tls.X25519}, []int64{2, 1}, []bool{true, true}},
-		{"up, and down", []tls.CurveID{tls.CurveP256, nothing, nothing}, []int64{1, 1, 1}, []bool{true, false, false}},
-		{"down, and up", []tls.CurveID{nothing, nothing, tls.CurveP256, nothing}, []int64{2, 2, 1, 1}, []bool{false, false, true, false}},
-	} {
-		direct, library := bothWays(address, 10*time.Second, config.HTTPGet{Path: "/", Scheme: "HTTPS"})
-		for i, curve := range c.only {
-			only.Store(int64(curve))
-			want := attempt(t, library)
-			tries.Store(0)
-			if got := attempt(t, direct); got != want || got.Success != c.good[i] {
-				t.Errorf("%s: got %+v, want %+v", c.name, got, want)
+	for name, alert := range map[string]byte{"hangs up": 0, "internal error": 80, "handshake failure": 40} {
+		var tries, only atomic.Int64 // only: the key exchange that the server can do
+		f := httpProbe(raw(t, func(conn net.Conn) {
+			tries.Add(1)
+			config := &tls.Config{Certificates: certificates, CurvePreferences: []tls.CurveID{tls.CurveID(only.Load())}}
+			server := tls.Server(halting{conn, alert}, config)
+			if _, err := http.ReadRequest(bufio.NewReader(server)); err == nil {
+				io.WriteString(server, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 			}
-			if n := tries.Load(); n != c.tries[i] {
-				t.Errorf("%s: attempt %d took %d connections, want %d", c.name, i+1, n, c.tries[i])
+			server.Close()
+		}), 10*time.Second, config.HTTPGet{Path: "/", Scheme: "HTTPS"})
+		for i, curve := range []tls.CurveID{tls.CurveP256, tls.X25519, tls.X25519MLKEM768, tls.CurveP521, tls.X25519} {
+			only.Store(int64(curve))
+			if got := attempt(t, f); !got.Success || tries.Load() != int64(i+1) {
+				t.Errorf("%s, %v: got %+v after %d connections, want %d", name, curve, got, tries.Load(), i+1)
 			}
 		}
 	}
@@ -192,13 +147,11 @@ func TestTLSRefused(t *testing.T) {
 	direct, library := bothWays(address, 10*time.Second, config.HTTPGet{Path: "/", Scheme: "HTTPS"})
 	want := attempt(t, library)
 	hellos()
-	for _, tries := range []int{2, 1, 1} {
-		if got := attempt(t, direct); got != want || got.Reason != TLS || !strings.Contains(got.Output, "handshake failure") {
-			t.Errorf("got %+v, want %+v", got, want)
-		}
-		if seen := hellos(); len(seen) != tries {
-			t.Errorf("%d tries, want %d", len(seen), tries)
-		}
+	if got := attempt(t, direct); got != want || got.Reason != TLS || !strings.Contains(got.Output, "handshake failure") {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if seen := hellos(); len(seen) != 1 {
+		t.Errorf("%d tries, want 1", len(seen))
 	}
 }
 

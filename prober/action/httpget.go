@@ -52,7 +52,6 @@ type httpGet struct {
 	target *config.Target
 	probe  *config.Probe
 	plan   atomic.Pointer[plan] // made by the first attempt
-	curves atomic.Uint32        // see secure
 	http2  bool                 // is offered over TLS
 }
 
