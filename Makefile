@@ -32,7 +32,7 @@ BUILDFLAGS += -gcflags=all=-l $(HOT:%=-gcflags=%=)
 PLATFORMS ?= linux/amd64 linux/arm64 linux/arm linux/386 linux/ppc64le linux/s390x linux/riscv64 \
 	darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
-.PHONY: all build test lint workflows cross check fuzz bench bench-parts dist reproducible mixin mixin-test \
+.PHONY: all build test test-frozen lint workflows cross check fuzz bench bench-parts dist reproducible mixin mixin-test \
 	e2e-prometheus e2e-page e2e-docker e2e-compose e2e-apiserver e2e-kubernetes e2e-systemd clean
 
 all: check build ## What a pull request must pass.
@@ -48,6 +48,9 @@ reproducible: ## Two clones in two places with two build caches give the same ar
 
 test: ## All tests, as CI runs them.
 	$(GO) test -race -shuffle=on -timeout 10m ./...
+
+test-frozen: ## An agent is frozen 200 times, and starved for 200 s, beside healthy and hanging targets. Linux, 20 minutes.
+	PROBER_TEST_REPEAT=200 $(GO) test -count 1 -timeout 60m -v -run '^Test(Frozen|Starved)$$' .
 
 lint: $(GOLANGCI_LINT) ## The rules of .golangci.yml, for Linux. The linter is built into bin/.
 	set -e; for module in $(MODULES); do (cd $$module && GOOS=linux $(CURDIR)/$(GOLANGCI_LINT) run ./...); done

@@ -21,6 +21,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"strings"
@@ -40,8 +41,10 @@ const victimEnv = "PROBER_TEST_VICTIM"
 // victimPlan is how a victim behaves.
 type victimPlan struct {
 	Ports []string      // where it serves HTTP
+	TLS   string        // where it serves HTTPS; empty: nowhere
 	GRPC  string        // where it serves the health service; empty: nowhere
 	Boot  time.Duration // how long it takes until it listens; negative: until it is told to
+	Takes time.Duration // how long it takes to answer
 	V6    bool          // it listens on [::], for IPv6 alone
 }
 
@@ -85,7 +88,7 @@ func (v *victim) kill() {
 }
 
 // tell makes the process open (listen, if its boot has no end of its own), lock (answer
-// nothing more) or close (listen no more).
+// nothing more), unlock (answer again) or close (listen no more).
 func (v *victim) tell(what string) {
 	v.t.Helper()
 	if _, err := fmt.Fprintln(v.stdin, what); err != nil {
@@ -121,15 +124,26 @@ func victimMain(text string) {
 			listeners = append(listeners, l)
 			return l
 		}
+		answer := func() {
+			if <-time.After(plan.Takes); locked.Load() {
+				select {}
+			}
+		}
+		site := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { answer() })
 		for _, port := range plan.Ports {
-			go http.Serve(listen(port), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-				if locked.Load() {
-					select {}
-				}
-			}))
+			go http.Serve(listen(port), site)
+		}
+		if plan.TLS != "" {
+			secure := httptest.NewUnstartedServer(site)
+			_ = secure.Listener.Close()
+			secure.Listener = listen(plan.TLS)
+			secure.StartTLS()
 		}
 		if plan.GRPC != "" {
-			server := grpc.NewServer()
+			server := grpc.NewServer(grpc.UnaryInterceptor(func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+				answer()
+				return handle(ctx, request)
+			}))
 			healthpb.RegisterHealthServer(server, health.NewServer())
 			go server.Serve(listen(plan.GRPC))
 		}
@@ -140,6 +154,8 @@ func victimMain(text string) {
 			open <- struct{}{}
 		case "lock":
 			locked.Store(true)
+		case "unlock":
+			locked.Store(false)
 		case "close":
 			<-begun
 			for _, l := range listeners {

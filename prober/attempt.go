@@ -55,33 +55,16 @@ func (w *worker) try(ctx context.Context) (made tried) {
 	w.target.m.inFlight.Add(1)
 	defer w.target.m.inFlight.Add(-1)
 	for range maxTries {
-		var late time.Duration
-		made, late = w.tryOnce(ctx)
-		if !made.Success && tooLate(late, w.probe.Timeout) {
-			// Nobody's failure but the agent's own: it was not there to see the answer.
-			made.Reason = action.AgentLate
-			made.err = fmt.Errorf("the deadline was noticed %v late", late.Round(time.Millisecond))
-			made.Output = made.err.Error()
-			return made
-		}
+		made = w.tryOnce(ctx)
 		if made.err == nil || errors.Is(made.err, errPanic) || ctx.Err() != nil {
-			return made
+			break
 		}
 	}
 	return made
 }
 
-// tooLate reports whether a deadline that fired so late is the agent's own fault.
-func tooLate(late, timeout time.Duration) bool { return late > max(20*time.Millisecond, timeout/5) }
-
-// tryOnce runs the action once. It returns how late after its time the deadline
-// fired: 0 if the action had ended before that.
-func (w *worker) tryOnce(ctx context.Context) (made tried, late time.Duration) {
-	// The action keeps the timeout itself, with a timer of its own kind (a socket's, a
-	// child's). This one tells when such a timer could fire.
-	begin := time.Now()
-	fired := make(chan time.Duration, 1)
-	deadline := time.AfterFunc(w.probe.Timeout, func() { fired <- time.Since(begin) - w.probe.Timeout })
+// tryOnce runs the action once.
+func (w *worker) tryOnce(ctx context.Context) (made tried) {
 	defer func() {
 		if r := recover(); r != nil {
 			w.target.m.panics.Add(1)
@@ -89,12 +72,9 @@ func (w *worker) tryOnce(ctx context.Context) (made tried, late time.Duration) {
 			w.logger().Error("panic in an attempt", "panic", text, "stack", string(debug.Stack()))
 			made = tried{Outcome: action.Outcome{Reason: action.Other}, err: errPanic}
 		}
-		if !deadline.Stop() {
-			late = <-fired
-		}
 	}()
 	made.Outcome, made.err = w.attempt(ctx)
-	return made, 0
+	return made
 }
 
 // outcome is how the attempt counts.

@@ -80,9 +80,8 @@ func TestThirdTryCounts(t *testing.T) {
 	})
 }
 
-// A deadline that fires on time is the target's timeout. Whether an agent that was
-// frozen blames the target is tested with a real SIGSTOP, as time in a bubble is
-// never late.
+// A timeout counts as a failure, however long the attempt took. Whether it is the
+// target's the action decides.
 func TestTimeoutOnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -97,18 +96,6 @@ func TestTimeoutOnTime(t *testing.T) {
 			}
 		}
 	})
-}
-
-// The deadline of 1 s may fire 200 ms late, that of 50 ms 20 ms, and no later.
-func TestTooLate(t *testing.T) {
-	for _, tt := range []struct {
-		late, timeout time.Duration
-		want          bool
-	}{{200 * ms, time.Second, false}, {201 * ms, time.Second, true}, {20 * ms, 50 * ms, false}, {21 * ms, 50 * ms, true}, {0, ms, false}} {
-		if got := tooLate(tt.late, tt.timeout); got != tt.want {
-			t.Errorf("%v late at %v: %t, want %t", tt.late, tt.timeout, got, tt.want)
-		}
-	}
 }
 
 // An attempt that ends after its instance counts as an attempt, and says nothing of

@@ -90,24 +90,29 @@ func (c *child) over() bool {
 	return pid != 0 || err != nil
 }
 
-// await waits until c has ended, and reports whether it has; at the deadline it gives
-// up. The runtime's poller waits for the pidfd, if there is one.
-func (c *child) await(deadline time.Time) (over bool) {
+// await waits until c has ended, and reports whether it has; it gives up when the
+// stopwatch does. The runtime's poller waits for the pidfd, if there is one.
+func (c *child) await(watch *stopwatch) (over bool) {
 	fd, err := unix.PidfdOpen(c.pid, unix.PIDFD_NONBLOCK)
 	if err != nil {
-		return c.watch(deadline)
+		return c.watch(watch)
 	}
 	handle := os.NewFile(uintptr(fd), "pidfd")
 	defer shut(handle)
 	conn, err := handle.SyscallConn()
-	if err != nil || handle.SetReadDeadline(deadline) != nil {
-		return c.watch(deadline)
+	if err != nil {
+		return c.watch(watch)
 	}
-	// The only error is that the deadline has passed.
-	_ = conn.Read(func(uintptr) bool {
-		over = c.over()
-		return over
-	})
+	for next, ended := watch.begin(), false; !over && !ended; next, _, ended = watch.tick() {
+		if handle.SetReadDeadline(next) != nil {
+			return c.watch(watch)
+		}
+		// The only error is that the step is over.
+		_ = conn.Read(func(uintptr) bool {
+			over = c.over()
+			return over
+		})
+	}
 	return over
 }
 
@@ -116,18 +121,18 @@ func (c *child) await(deadline time.Time) (over bool) {
 const glance = 10 * time.Millisecond
 
 // watch does what await does, without a descriptor.
-func (c *child) watch(deadline time.Time) (over bool) {
+func (c *child) watch(watch *stopwatch) (over bool) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for range timer.C {
 		if c.over() {
 			return true
 		}
-		left := time.Until(deadline)
-		if left <= 0 {
+		next, _, ended := watch.tick()
+		if ended {
 			return false
 		}
-		timer.Reset(min(left, glance))
+		timer.Reset(min(time.Until(next), glance))
 	}
 	return false
 }

@@ -39,10 +39,9 @@ const lingerSeconds = 1
 // closed by the library that uses them, before it resets what is left.
 const closeGrace = 10 * time.Millisecond
 
-// newDialer returns a dialer of probe connections. A timeout of 0 is none.
-func newDialer(timeout time.Duration) *net.Dialer {
+// newDialer returns a dialer of probe connections.
+func newDialer() *net.Dialer {
 	return &net.Dialer{
-		Timeout: timeout,
 		// No probe's connection lives long enough for one; this saves system calls.
 		KeepAlive: -1,
 		Control: func(_, _ string, c syscall.RawConn) error {
@@ -52,11 +51,38 @@ func newDialer(timeout time.Duration) *net.Dialer {
 	}
 }
 
+// dialName connects to a name while the attempt lasts. The connection's deadline is the
+// end of the first step. If its addresses are to share the time, one that does not answer
+// is given up in favor of the next; net/http's do not.
+func dialName(ctx context.Context, d *net.Dialer, address string, watch *stopwatch, share bool) (net.Conn, error) {
+	var last atomic.Pointer[syscall.RawConn]
+	// Before there is a socket, names are looked up.
+	mine := func() bool { socket := last.Load(); return socket == nil || connected(*socket) }
+	ctx, cancel := watch.context(ctx, share, mine)
+	defer cancel()
+	named := *d
+	named.Control = func(network, address string, socket syscall.RawConn) error {
+		last.Store(&socket)
+		watch.move()
+		if d.Control == nil {
+			return nil
+		}
+		return d.Control(network, address, socket)
+	}
+	conn, err := dialHost(ctx, &named, "tcp", address)
+	if err == nil {
+		watch.move()
+		watch.miss()
+		_ = conn.SetDeadline(watch.begin())
+	}
+	return conn, err
+}
+
 // conns are the connections of one attempt. They exist because net/http dials and
 // closes in goroutines of its own: it lets a dial that nobody waits for any more run
 // on for minutes, and closes after it has returned. close ends all of it.
 type conns struct {
-	dialer *net.Dialer
+	watch  *stopwatch
 	ctx    context.Context // of the dials
 	cancel context.CancelFunc
 
@@ -108,14 +134,14 @@ func literal(host string, port int) (netip.AddrPort, bool) {
 	return netip.AddrPortFrom(ip, uint16(port)), true
 }
 
-func newConns(ctx context.Context, d *net.Dialer) *conns {
-	c := &conns{dialer: d, open: make(map[*conn]struct{})}
+func newConns(ctx context.Context, watch *stopwatch) *conns {
+	c := &conns{watch: watch, open: make(map[*conn]struct{})}
 	c.ctx, c.cancel = context.WithCancel(ctx)
 	return c
 }
 
 // dial is a DialContext. It ends when ctx or the attempt does.
-func (c *conns) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (c *conns) dial(ctx context.Context, _, address string) (net.Conn, error) {
 	c.mu.Lock()
 	if c.over != nil {
 		c.mu.Unlock()
@@ -127,12 +153,12 @@ func (c *conns) dial(ctx context.Context, network, address string) (net.Conn, er
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(c.ctx, cancel)()
-	raw, err := dialHost(ctx, c.dialer, network, address)
+	raw, err := dialName(ctx, newDialer(), address, c.watch, false)
 	if err != nil {
 		c.release(nil)
 		return nil, err
 	}
-	made := &conn{Conn: raw, conns: c}
+	made := &conn{Conn: &timedConn{Conn: raw, watch: c.watch}, conns: c}
 	c.mu.Lock()
 	c.open[made] = struct{}{}
 	late := c.over != nil

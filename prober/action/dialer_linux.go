@@ -21,6 +21,7 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -39,18 +40,19 @@ type socket struct {
 	to    netip.AddrPort
 }
 
-// dialIP connects to an address by the deadline.
-func dialIP(ctx context.Context, to netip.AddrPort, deadline time.Time) (net.Conn, error) {
-	s, err := reach(ctx, to, deadline, true)
+// dialIP connects to an address while the attempt lasts, or up to a point in time if that
+// is not zero. The connection's deadline is the end of the first step.
+func dialIP(ctx context.Context, to netip.AddrPort, watch *stopwatch, until time.Time) (net.Conn, error) {
+	s, err := reach(ctx, to, watch, until, true)
 	if err != nil {
 		return nil, dialError(to, err)
 	}
 	return s, nil
 }
 
-// knock connects to an address by the deadline, and hangs up.
-func knock(ctx context.Context, to netip.AddrPort, deadline time.Time) error {
-	s, err := reach(ctx, to, deadline, false)
+// knock connects to an address while the attempt lasts, and hangs up.
+func knock(ctx context.Context, to netip.AddrPort, watch *stopwatch) error {
+	s, err := reach(ctx, to, watch, time.Time{}, false)
 	if err != nil {
 		return dialError(to, err)
 	}
@@ -66,10 +68,10 @@ func knock(ctx context.Context, to netip.AddrPort, deadline time.Time) error {
 // As with net.Dialer, a connection that has met itself (a port of the range that
 // connections come from, where nobody listens) is none, and neither is a lack of
 // ports at the first look.
-func reach(ctx context.Context, to netip.AddrPort, deadline time.Time, keep bool) (*socket, error) {
+func reach(ctx context.Context, to netip.AddrPort, watch *stopwatch, until time.Time, keep bool) (*socket, error) {
 	for try := 1; ; try++ {
 		last := try == 3
-		s, err := reachOnce(ctx, to, deadline, keep, last)
+		s, err := reachOnce(ctx, to, watch, until, keep, last)
 		if last || !errors.Is(err, errMetItself) && !errors.Is(err, unix.EADDRNOTAVAIL) {
 			return s, err
 		}
@@ -78,7 +80,7 @@ func reach(ctx context.Context, to netip.AddrPort, deadline time.Time, keep bool
 
 var errMetItself = errors.New("the connection has met itself")
 
-func reachOnce(ctx context.Context, to netip.AddrPort, deadline time.Time, keep, last bool) (*socket, error) {
+func reachOnce(ctx context.Context, to netip.AddrPort, watch *stopwatch, until time.Time, keep, last bool) (*socket, error) {
 	fd, address, err := open(to)
 	if err != nil {
 		return nil, err
@@ -102,10 +104,10 @@ func reachOnce(ctx context.Context, to netip.AddrPort, deadline time.Time, keep,
 	}
 
 	s := &socket{file: os.NewFile(uintptr(fd), "tcp"), to: to}
-	if s.file.SetDeadline(deadline) != nil {
+	if s.file.SetDeadline(earlier(watch.begin(), until)) != nil {
 		err = errNoPoller
 	} else if !connected {
-		err = s.await(ctx, address)
+		err = s.await(ctx, address, &timedConn{Conn: s, watch: watch, write: until})
 	}
 	if err == nil {
 		s.local, err = localOf(fd, to, last)
@@ -154,20 +156,36 @@ func pending(err error) bool {
 
 // await waits until the socket is connected: as long as it is not, each call of
 // connect says so, and the one after that tells how it went.
-func (s *socket) await(ctx context.Context, address unix.Sockaddr) error {
-	raw, err := s.file.SyscallConn()
+func (s *socket) await(ctx context.Context, address unix.Sockaddr, timed *timedConn) error {
+	raw, err := s.SyscallConn()
 	if err != nil {
 		return err
 	}
-	defer cutBy(ctx, s)()
+	defer cutBy(ctx, timed)()
+	timed.watch.move()
 	var failure error
-	err = raw.Write(func(fd uintptr) bool {
+	look := func(fd uintptr) bool {
 		failure = connectTo(int(fd), address)
 		return !pending(failure)
-	})
-	if err != nil {
-		return innermost(err)
 	}
+	for {
+		late := raw.Write(look)
+		if late == nil {
+			break
+		}
+		again, ended := false, false
+		if ranOut(late) {
+			again, ended = timed.goOn(&timed.write, s.SetWriteDeadline)
+		}
+		if again {
+			continue
+		}
+		if !ended || raw.Control(func(fd uintptr) { look(fd) }) != nil || pending(failure) {
+			return innermost(late)
+		}
+		break
+	}
+	timed.watch.move()
 	return os.NewSyscallError("connect", failure)
 }
 
@@ -206,6 +224,9 @@ func (s *socket) Write(p []byte) (int, error) {
 	return n, s.opError("write", err)
 }
 
+// SyscallConn is what package syscall calls a Conn.
+func (s *socket) SyscallConn() (syscall.RawConn, error) { return s.file.SyscallConn() }
+
 func (s *socket) Close() error                  { return s.opError("close", s.file.Close()) }
 func (s *socket) LocalAddr() net.Addr           { return net.TCPAddrFromAddrPort(s.local) }
 func (s *socket) RemoteAddr() net.Addr          { return net.TCPAddrFromAddrPort(s.to) }
@@ -220,7 +241,7 @@ func (s *socket) SetWriteDeadline(t time.Time) error {
 
 // SetLinger is that of a net.TCPConn.
 func (s *socket) SetLinger(seconds int) error {
-	raw, err := s.file.SyscallConn()
+	raw, err := s.SyscallConn()
 	if err == nil {
 		err = raw.Control(func(fd uintptr) { _ = setLinger(fd, seconds >= 0, int32(max(seconds, 0))) })
 	}

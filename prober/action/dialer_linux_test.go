@@ -99,13 +99,13 @@ func TestDialTimeout(t *testing.T) {
 
 // A silent peer does not hold up the end of an attempt although the socket lingers.
 func TestConnsClose(t *testing.T) {
-	c := newConns(t.Context(), newDialer(0))
+	c := newConns(t.Context(), newStopwatch(time.Minute))
 	address := raw(t, mute)
 	held, err := c.dial(t.Context(), "tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sys, err := held.(*conn).Conn.(*net.TCPConn).SyscallConn()
+	sys, err := held.(*conn).Conn.(*timedConn).Conn.(*net.TCPConn).SyscallConn()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,11 +41,10 @@ func addrPort(t *testing.T, address string) netip.AddrPort {
 
 // What goes wrong with a connection made by hand is told as of one by net.Dialer.
 func TestSocketErrors(t *testing.T) {
-	deadline := time.Now().Add(10 * time.Second)
 	for _, address := range []string{closedPort(t), "[::1]:1", "255.255.255.255:80", "[ff02::1]:80"} {
 		_, want := net.DialTimeout("tcp", address, 10*time.Second)
-		_, got := dialIP(t.Context(), addrPort(t, address), deadline)
-		knocked := knock(t.Context(), addrPort(t, address), deadline)
+		_, got := dialIP(t.Context(), addrPort(t, address), newStopwatch(10*time.Second), time.Time{})
+		knocked := knock(t.Context(), addrPort(t, address), newStopwatch(10*time.Second))
 		if want == nil || got == nil || knocked == nil {
 			t.Fatalf("%s: errors %v, %v, want %v", address, got, knocked, want)
 		}
@@ -55,7 +54,7 @@ func TestSocketErrors(t *testing.T) {
 	}
 
 	address := raw(t, resetBy(""))
-	ours, err := dialIP(t.Context(), addrPort(t, address), deadline)
+	ours, err := dialIP(t.Context(), addrPort(t, address), newStopwatch(10*time.Second), time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +133,7 @@ func TestSocketWaits(t *testing.T) {
 	address := blackHole(t)
 	to := addrPort(t, address)
 	began := time.Now()
-	if err := knock(t.Context(), to, began.Add(100*time.Millisecond)); !isTimeout(err) || err.Error() != "dial tcp "+address+": i/o timeout" {
+	if err := knock(t.Context(), to, newStopwatch(100*time.Millisecond)); !isTimeout(err) || err.Error() != "dial tcp "+address+": i/o timeout" {
 		t.Errorf("error %v, want a timeout", err)
 	}
 	if took := time.Since(began); took < 100*time.Millisecond || took > 2*time.Second {
@@ -143,7 +142,7 @@ func TestSocketWaits(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	began = time.Now()
-	if err := knock(ctx, to, began.Add(time.Minute)); err == nil {
+	if err := knock(ctx, to, newStopwatch(time.Minute)); err == nil {
 		t.Error("no error")
 	}
 	if took := time.Since(began); took > 2*time.Second {
@@ -168,7 +167,7 @@ func TestSocketIsThereLater(t *testing.T) {
 	}
 	to := addrPort(t, hostPort("127.0.0.1", name.(*unix.SockaddrInet4).Port))
 	for {
-		conn, err := dialIP(t.Context(), to, time.Now().Add(50*time.Millisecond))
+		conn, err := dialIP(t.Context(), to, newStopwatch(50*time.Millisecond), time.Time{})
 		if err != nil {
 			break // the queue is full
 		}
@@ -176,7 +175,7 @@ func TestSocketIsThereLater(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() {
-		conn, err := dialIP(t.Context(), to, time.Now().Add(20*time.Second))
+		conn, err := dialIP(t.Context(), to, newStopwatch(20*time.Second), time.Time{})
 		if err == nil {
 			_, err = conn.Write([]byte("x"))
 			conn.Close()

@@ -69,14 +69,16 @@ func runCommand(ctx context.Context, t *config.Target, p *config.Probe) (Outcome
 	if err != nil {
 		return notStarted(p.Exec, err)
 	}
-	deadline := time.Now().Add(p.Timeout)
+	watch := newStopwatch(p.Timeout)
+	defer watch.free()
 	child, r, err := startPiped(path, argv, env)
 	if err != nil {
 		return notStarted(p.Exec, err)
 	}
 	defer shut(r)
+	watch.move()
 
-	output, end, timedOut := follow(ctx, child, r, deadline)
+	output, end, timedOut := follow(ctx, child, r, watch)
 	switch {
 	case ctx.Err() != nil:
 		return Outcome{Reason: Other}, ctx.Err()
@@ -84,7 +86,7 @@ func runCommand(ctx context.Context, t *config.Target, p *config.Probe) (Outcome
 		err := fmt.Errorf("wait for command %q: %w", p.Exec.Command[0], end.err)
 		return Outcome{Reason: Other, Output: clip(err.Error())}, err
 	case timedOut:
-		return tooLong(p.Exec), nil
+		return watch.judge(tooLong(p.Exec), nil)
 	}
 	return exitOutcome(end.exitState, output), nil
 }

@@ -89,28 +89,28 @@ func (n *nullFile) open() (fd uintptr, err error) {
 // soon is how long nothing but the output of a command is awaited.
 const soon = 10 * time.Millisecond
 
-// follow takes what a command writes until it ends, or is ended by the deadline or by
+// follow takes what a command writes until it ends, or is ended by the stopwatch or by
 // ctx, and reaps it. No thread waits meanwhile, the runtime's poller does: a thread that
 // is in the kernel for long keeps the scheduler awake, which looks for it every few
 // microseconds.
 //
 // Most commands end soon, and their output with them: so its end is awaited first, and
 // the end of the command only if it is not over then, or has left the output to others.
-func follow(ctx context.Context, c *child, r *os.File, deadline time.Time) (output string, end ended, timedOut bool) {
+func follow(ctx context.Context, c *child, r *os.File, watch *stopwatch) (output string, end ended, timedOut bool) {
 	var killing sync.WaitGroup
 	killing.Add(1)
 	unkilled := context.AfterFunc(ctx, func() {
 		defer killing.Done()
 		killChild(c)
 	})
-	kept, whole := readSoon(r, deadline)
+	kept, whole := readSoon(r, watch.begin())
 	var rest chan string
 	if !whole {
 		rest = make(chan string, 1)
 		go func() { rest <- readOutput(r, kept) }()
 	}
 	over := whole && c.over()
-	if !over && !c.await(deadline) {
+	if !over && !c.await(watch) {
 		// The command may have ended in time with nobody there to see it, because the
 		// agent was frozen or starved: then its exit status counts.
 		timedOut = killChild(c)

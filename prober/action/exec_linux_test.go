@@ -166,7 +166,7 @@ func TestExecWithoutHandle(t *testing.T) {
 			timeout = 100 * time.Millisecond
 		}
 		began := time.Now()
-		over := c.watch(began.Add(timeout))
+		over := c.watch(newStopwatch(timeout))
 		if took := time.Since(began); over != ends || !ends && took < timeout || took > timeout+5*time.Second {
 			t.Errorf("%q: ended %v after %v, want %v", script, over, took, ends)
 		}

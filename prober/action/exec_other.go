@@ -58,11 +58,11 @@ func startPiped(path string, argv, env []string) (child *os.Process, output *os.
 // killChild kills p and reports whether it was running until then.
 func killChild(p *os.Process) bool { return p.Kill() == nil }
 
-// follow takes what a command writes until it ends, or is ended by the deadline or by
+// follow takes what a command writes until it ends, or is ended by the stopwatch or by
 // ctx.
-func follow(ctx context.Context, child *os.Process, r *os.File, deadline time.Time) (output string, end ended, timedOut bool) {
-	timer := time.NewTimer(time.Until(deadline))
-	defer timer.Stop()
+func follow(ctx context.Context, child *os.Process, r *os.File, watch *stopwatch) (output string, end ended, timedOut bool) {
+	limited, cancel := watch.context(ctx, false, nil)
+	defer cancel()
 	read := make(chan string, 1)
 	go func() { read <- readOutput(r, nil) }()
 	done := make(chan ended, 1)
@@ -73,13 +73,10 @@ func follow(ctx context.Context, child *os.Process, r *os.File, deadline time.Ti
 
 	select {
 	case end = <-done:
-	case <-timer.C:
+	case <-limited.Done():
 		// It may have ended in time with nobody there to see it: then its exit status
 		// counts.
 		timedOut = killChild(child)
-		end = <-done
-	case <-ctx.Done():
-		killChild(child)
 		end = <-done
 	}
 

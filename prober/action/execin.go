@@ -42,7 +42,9 @@ func NewExecIn(run Runner, t *config.Target, p *config.Probe) Func {
 		if err := ctx.Err(); err != nil {
 			return Outcome{Reason: Other}, err
 		}
-		limited, cancel := context.WithTimeout(ctx, p.Timeout)
+		watch := newStopwatch(p.Timeout)
+		watch.move()
+		limited, cancel := watch.context(ctx, true, nil)
 		defer cancel()
 		var output firstBytes
 		argv := t.Command(p.Exec)
@@ -63,7 +65,7 @@ func NewExecIn(run Runner, t *config.Target, p *config.Probe) Func {
 			err = fmt.Errorf("start command %q in the container: %s", p.Exec.Command[0], asWritten(err.Error(), argv, p.Exec.Command))
 			return Outcome{Reason: ExecStart, Output: clip(err.Error())}, err
 		case errors.Is(err, context.DeadlineExceeded):
-			return tooLong(p.Exec), nil
+			return watch.judge(tooLong(p.Exec), nil)
 		}
 		err = fmt.Errorf("run command %q in the container: %s", p.Exec.Command[0], asWritten(err.Error(), argv, p.Exec.Command))
 		return Outcome{Reason: Other, Output: clip(err.Error())}, err

@@ -120,11 +120,12 @@ const freeRedials = 3
 // grpcAttempt is one attempt.
 type grpcAttempt struct {
 	*grpcCheck
-	ctx      context.Context
-	deadline time.Time
+	ctx   context.Context
+	watch stopwatch
 
-	// socket is the connection there is, and wire it again.
+	// socket is the connection there is, and timed and wire it again.
 	socket  net.Conn
+	timed   timedConn
 	wire    heardConn
 	cutting sync.WaitGroup
 
@@ -142,7 +143,13 @@ type grpcAttempt struct {
 // attempt connects and asks once, both within the timeout. It connects again and again
 // while there is time (rule 12.1).
 func (g *grpcCheck) attempt(ctx context.Context) (Outcome, error) {
-	a := &grpcAttempt{grpcCheck: g, ctx: ctx, deadline: time.Now().Add(g.timeout)}
+	a := &grpcAttempt{grpcCheck: g, ctx: ctx}
+	a.watch.start(g.timeout)
+	return a.watch.judge(a.outcome(ctx))
+}
+
+// outcome is what the attempt comes to.
+func (a *grpcAttempt) outcome(ctx context.Context) (Outcome, error) {
 	for failures, redials := 0, 0; ; {
 		pause := pauseAfter(failures)
 		end := a.connection(pause)
@@ -162,7 +169,7 @@ func (g *grpcCheck) attempt(ctx context.Context) (Outcome, error) {
 				continue
 			}
 		case unconnected:
-			if a.ready && !a.over() {
+			if a.ready && !a.watch.over() {
 				// Connected once, and now not any more: the call fails, as one that does
 				// not wait for a connection.
 				if exhaustedBy(end.err) {
@@ -172,7 +179,7 @@ func (g *grpcCheck) attempt(ctx context.Context) (Outcome, error) {
 			}
 			failures++
 		}
-		if !a.wait(ctx, pause) {
+		if !a.watch.sleep(ctx, pause) {
 			break
 		}
 	}
@@ -183,22 +190,6 @@ func (g *grpcCheck) attempt(ctx context.Context) (Outcome, error) {
 		return a.unanswered(grpcStatus{code: codeDeadlineExceeded}), nil
 	}
 	return a.unconnected(ctx)
-}
-
-// over says that the time of the attempt is.
-func (a *grpcAttempt) over() bool { return !time.Now().Before(a.deadline) }
-
-// wait waits for pause, or returns false when the attempt has ended before that.
-func (a *grpcAttempt) wait(ctx context.Context, pause time.Duration) bool {
-	left := time.Until(a.deadline)
-	timer := time.NewTimer(min(pause, left))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return pause < left
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // unconnected is the outcome of a connect that ran into its deadline. The kubelet's

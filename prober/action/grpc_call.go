@@ -20,7 +20,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"time"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
@@ -157,7 +156,7 @@ func (c *grpcCall) ask(id uint32) (end ending, ok bool) {
 		c.quota -= int64(len(c.message))
 		c.ahead = false
 	} else {
-		writeHeaders(c.out, id, c.block(time.Until(c.deadline), c.resized))
+		writeHeaders(c.out, id, c.block(c.watch.left(), c.resized))
 		s.send()
 	}
 	for {

@@ -43,13 +43,13 @@ const (
 // errNoALPN is how grpc-go refuses a TLS server that has not agreed to HTTP/2.
 var errNoALPN = errors.New("credentials: cannot check peer: missing selected ALPN property")
 
-// connection makes one connection and asks over it. It takes until the deadline of the
+// connection makes one connection and asks over it. It takes until the end of the
 // attempt at most; up to the point where it is ready, no longer than a try to connect
 // may take whose failure would be followed by pause.
 func (a *grpcAttempt) connection(pause time.Duration) ending {
-	ready := time.Now().Add(max(minConnect, pause))
-	if a.deadline.Before(ready) {
-		ready = a.deadline
+	var ready time.Time
+	if longest := max(minConnect, pause); longest < a.watch.left() {
+		ready = time.Now().Add(longest)
 	}
 	socket, err := a.dial(ready)
 	if err != nil {
@@ -59,11 +59,14 @@ func (a *grpcAttempt) connection(pause time.Duration) ending {
 	return a.talk(socket, ready)
 }
 
-// talk asks over a connection, which has to be ready at a point in time, and closes it.
+// talk asks over a connection, which has to be ready at a point in time, if that is not
+// zero, and closes it.
 func (a *grpcAttempt) talk(socket net.Conn, ready time.Time) ending {
-	a.socket = socket
+	a.socket, a.timed = socket, timedConn{Conn: socket, watch: &a.watch}
 	defer a.hangUp()
-	_ = socket.SetDeadline(ready)
+	if !ready.IsZero() {
+		_ = a.timed.SetDeadline(ready)
+	}
 
 	// A done ctx ends whatever is going on. Who ends it is waited for.
 	a.cutting.Add(1)
@@ -75,7 +78,7 @@ func (a *grpcAttempt) talk(socket net.Conn, ready time.Time) ending {
 		a.cutting.Wait()
 	}()
 
-	a.wire = heardConn{Conn: socket, attempt: a}
+	a.wire = heardConn{Conn: &a.timed, attempt: a}
 	var conn net.Conn = &a.wire
 	if a.tls != nil {
 		secure := tls.Client(conn, a.tls)
@@ -105,7 +108,7 @@ func (a *grpcAttempt) talk(socket net.Conn, ready time.Time) ending {
 		if status, ok := s.glance(conn); ok {
 			return ending{how: answered, outcome: serving(status)}
 		}
-		if s.state > awaitSettings && ranOut(s.err) && !a.over() {
+		if s.state > awaitSettings && ranOut(s.err) && !a.watch.over() {
 			s.err = nil // it was only the try that ran out, and that has come to its end
 		}
 	}
@@ -115,11 +118,15 @@ func (a *grpcAttempt) talk(socket net.Conn, ready time.Time) ending {
 // dial connects, to an IP address by hand: a net.Dialer costs more than the question.
 func (a *grpcAttempt) dial(until time.Time) (net.Conn, error) {
 	if a.literal.IsValid() {
-		return dialIP(a.ctx, a.literal, until)
+		return dialIP(a.ctx, a.literal, &a.watch, until)
 	}
-	ctx, cancel := context.WithDeadline(a.ctx, until)
-	defer cancel()
-	conn, err := dialHost(ctx, a.dialer, "tcp", a.address)
+	ctx := a.ctx
+	if !until.IsZero() {
+		limited, cancel := context.WithDeadline(ctx, until)
+		defer cancel()
+		ctx = limited
+	}
+	conn, err := dialName(ctx, a.dialer, a.address, &a.watch, true)
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(lingerSeconds)
 	}
@@ -129,21 +136,21 @@ func (a *grpcAttempt) dial(until time.Time) (net.Conn, error) {
 // cut ends what is going on over the connection.
 func (a *grpcAttempt) cut() {
 	defer a.cutting.Done()
-	_ = a.socket.SetDeadline(time.Unix(1, 0))
+	_ = a.timed.SetDeadline(past)
 }
 
 // settle lets the connection be used until the attempt ends, unless it has been cut.
 func (a *grpcAttempt) settle() {
-	_ = a.socket.SetDeadline(a.deadline)
+	_ = a.timed.SetDeadline(time.Time{})
 	if a.ctx.Err() != nil {
-		_ = a.socket.SetDeadline(time.Unix(1, 0))
+		_ = a.timed.SetDeadline(past)
 	}
 }
 
 // hear takes note of what went wrong on the way to a connection. That the attempt is
 // over says nothing of the target, but that it does not answer.
 func (a *grpcAttempt) hear(err error) {
-	if !a.ready && (!ranOut(err) || !a.over()) {
+	if !a.ready && (!ranOut(err) || !a.watch.over()) {
 		a.heard = err
 	}
 }
@@ -151,7 +158,7 @@ func (a *grpcAttempt) hear(err error) {
 // hangUp closes the connection. After the deadline nobody waits for the peer, although
 // the socket lingers.
 func (a *grpcAttempt) hangUp() {
-	if tcp, ok := a.socket.(*net.TCPConn); ok && a.over() {
+	if tcp, ok := a.socket.(*net.TCPConn); ok && a.watch.over() {
 		_ = tcp.SetLinger(0)
 	}
 	_ = a.socket.Close()
@@ -159,7 +166,7 @@ func (a *grpcAttempt) hangUp() {
 
 // goodbye ends TLS in good manners, as long as there is time.
 func (a *grpcAttempt) goodbye(secure *tls.Conn) {
-	if !a.over() {
+	if !a.watch.over() {
 		_ = secure.CloseWrite()
 	}
 }

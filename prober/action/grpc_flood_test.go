@@ -137,7 +137,8 @@ func heap() uint64 {
 func inMemory(ctx context.Context, g *grpcCheck, ready time.Duration, serve func(p *peer)) ending {
 	client, server := net.Pipe()
 	now := time.Now()
-	a := &grpcAttempt{grpcCheck: g, ctx: ctx, deadline: now.Add(g.timeout)}
+	a := &grpcAttempt{grpcCheck: g, ctx: ctx}
+	a.watch.start(g.timeout)
 	var all sync.WaitGroup
 	defer all.Wait()
 	all.Go(func() { mute(server) })

@@ -47,7 +47,9 @@ func heardBytes(data []byte, glance bool) ending {
 		server.Write(data)
 		server.Close()
 	}()
-	a := &grpcAttempt{grpcCheck: g, ctx: context.Background(), deadline: time.Now().Add(g.timeout), socket: client}
+	a := &grpcAttempt{grpcCheck: g, ctx: context.Background(), socket: client}
+	a.watch.start(g.timeout)
+	a.timed = timedConn{Conn: client, watch: &a.watch}
 	s := sights.Get().(*sight)
 	defer s.release()
 	if glance {

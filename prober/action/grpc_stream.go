@@ -87,7 +87,7 @@ func (s *grpcStream) close(status, fault *grpcStatus) {
 func (s *grpcStream) reset(e http2.ErrCode) {
 	s.unprocessed = e == http2.ErrCodeRefusedStream
 	code := codeOfHTTP2(e)
-	if code == codeCanceled && s.over() {
+	if code == codeCanceled && s.watch.over() {
 		code = codeDeadlineExceeded
 	}
 	s.close(nil, statusf(code, "stream terminated by RST_STREAM with error code: %v", e))

@@ -57,7 +57,6 @@ type grpcUsual struct {
 	target  string // the address as grpc takes it
 	timeout time.Duration
 	request *healthpb.HealthCheckRequest
-	dialer  *net.Dialer
 	mode    string
 	options []grpc.DialOption
 }
@@ -71,7 +70,6 @@ func newGRPCUsual(t *config.Target, p *config.Probe) Func {
 		target:  (&url.URL{Scheme: "passthrough", Path: "/" + address}).String(),
 		timeout: p.Timeout,
 		request: &healthpb.HealthCheckRequest{Service: p.GRPC.Service},
-		dialer:  newDialer(0),
 		mode:    p.GRPC.Mode,
 		options: []grpc.DialOption{
 			grpc.WithUserAgent(userAgent),
@@ -95,7 +93,7 @@ func newGRPCUsual(t *config.Target, p *config.Probe) Func {
 func (g *grpcUsual) attempt(ctx context.Context) (Outcome, error) {
 	limited, cancel := context.WithTimeout(ctx, g.timeout)
 	defer cancel()
-	conns := newConns(ctx, g.dialer)
+	conns := newConns(ctx, newStopwatch(time.Hour)) // the client keeps the time
 	defer conns.close()
 	var word lastWord
 

@@ -19,7 +19,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"time"
 )
 
 // grpc goes on connecting until the deadline, and then there is no more to learn than
@@ -75,15 +74,6 @@ func (c *heardConn) Write(p []byte) (int, error) {
 		c.broken = &net.OpError{Op: "read", Net: op.Net, Source: op.Source, Addr: op.Addr, Err: os.NewSyscallError("read", call.Err)}
 	}
 	return n, err
-}
-
-// SetWriteDeadline sets the deadline, or the attempt's if that is earlier: TLS allows
-// itself 5 s for a goodbye.
-func (c *heardConn) SetWriteDeadline(t time.Time) error {
-	if t.IsZero() || t.After(c.attempt.deadline) {
-		t = c.attempt.deadline
-	}
-	return c.Conn.SetWriteDeadline(t)
 }
 
 // firstByte judges how a server begins. HTTP/2 begins with a small SETTINGS frame, the

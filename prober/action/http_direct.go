@@ -17,12 +17,12 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"sync"
 	"time"
 )
@@ -47,48 +47,56 @@ var errLongHeader = errors.New("header too long")
 // where it comes. What is not a plain final answer is net/http's to judge, which is
 // given the connection and what has been heard on it; so redirects and the like, and
 // what is said of answers that are none, are as they always were.
-func (g *httpGet) direct(ctx context.Context, p *plan, deadline time.Time) (Outcome, error) {
-	x := exchanges.Get().(*exchange) //nolint:forcetypeassert // what the pool holds
-	defer x.done()
+func (g *httpGet) direct(ctx context.Context, p *plan, x *exchange) (Outcome, error) {
 	h := g.probe.HTTPGet
 	x.host, x.port = cmp.Or(h.Host, g.target.Host), h.Port.Number
-	if err := x.dial(ctx, deadline); err != nil {
-		return g.unanswered(ctx, deadline, err)
+	if err := x.dial(ctx); err != nil {
+		return g.unanswered(ctx, x.watch, err)
 	}
 	if p.secure {
-		if over, err := g.secure(ctx, x, deadline); err != nil {
-			return g.unanswered(ctx, deadline, err)
+		if over, err := g.secure(ctx, x); err != nil {
+			return g.unanswered(ctx, x.watch, err)
 		} else if over {
-			return g.library(ctx, deadline, x.handOver())
+			return g.handOver(ctx, x)
 		}
 	}
 	x.request = p.request(x.request[:0], x.host, x.port)
 	if _, err := x.conn.Write(x.request); err != nil {
-		return g.unanswered(ctx, deadline, err)
+		return g.unanswered(ctx, x.watch, err)
 	}
 	response, err := x.hear() //nolint:bodyclose // a close would read to the end, which need not come
 	switch {
 	case err == nil && final(response):
-	case x.err != nil && (len(x.heard) == 0 || outOfTime(x.err, deadline)):
-		return g.unanswered(ctx, deadline, x.err)
+	case x.err != nil && (len(x.heard) == 0 || ranOut(x.err)):
+		return g.unanswered(ctx, x.watch, x.err)
 	case ctx.Err() != nil:
 		return cutShort(ctx)
 	default:
-		return g.library(ctx, deadline, x.handOver())
+		return g.handOver(ctx, x)
 	}
 	body, err := x.readBody(response.Body)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return cutShort(ctx)
-	case err != nil && outOfTime(err, deadline):
-		err = errLateBody
-	}
-	if err != nil {
-		// For the kubelet a body that breaks off is no answer, neither good nor bad
-		// (rule 9.13).
-		return Outcome{Reason: classify(err)}, fmt.Errorf("read body: %w", err)
+	case err != nil:
+		return bodiless(err)
 	}
 	return judge(response.StatusCode, body), nil
+}
+
+// handOver lets net/http go on.
+func (g *httpGet) handOver(ctx context.Context, x *exchange) (Outcome, error) {
+	begun := x.handOver()
+	return g.library(ctx, x.watch, begun)
+}
+
+// bodiless is what comes of an answer whose body could not be read. For the kubelet a
+// body that breaks off is no answer, neither good nor bad (rule 9.13).
+func bodiless(err error) (Outcome, error) {
+	if ranOut(err) {
+		err = errLateBody
+	}
+	return Outcome{Reason: classify(err)}, fmt.Errorf("read body: %w", err)
 }
 
 // final says whether a response is the last word: not a redirect, nor one before the
@@ -101,18 +109,16 @@ func final(r *http.Response) bool {
 	return r.StatusCode >= 200
 }
 
-// outOfTime says whether the deadline is what an error comes from.
-func outOfTime(err error, deadline time.Time) bool {
-	return errors.Is(err, os.ErrDeadlineExceeded) || !time.Now().Before(deadline)
-}
-
 // exchange is one request and its answer, over a connection of its own.
 type exchange struct {
 	host string   // to connect to, and to name in TLS
 	port int      // to connect to
-	raw  net.Conn // the connection
-	conn net.Conn // what is spoken through: raw, or TLS over it
+	conn net.Conn // what is spoken through: raw, or TLS over it; nil without a connection
 	stop func()   // ends that ctx cuts in
+
+	raw   timedConn  // the connection
+	watch *stopwatch // own, or one that has been handed over
+	own   stopwatch
 
 	request []byte
 
@@ -131,28 +137,20 @@ var exchanges = sync.Pool{New: func() any {
 }}
 
 // dial connects.
-func (x *exchange) dial(ctx context.Context, deadline time.Time) (err error) {
+func (x *exchange) dial(ctx context.Context) (err error) {
+	var raw net.Conn
 	if to, ok := literal(x.host, x.port); ok {
-		x.raw, err = dialIP(ctx, to, deadline)
+		raw, err = dialIP(ctx, to, x.watch, time.Time{})
 	} else {
-		x.raw, err = dialName(ctx, hostPort(x.host, x.port), deadline)
+		raw, err = dialName(ctx, newDialer(), hostPort(x.host, x.port), x.watch, false)
 	}
 	if err != nil {
 		return err
 	}
-	x.conn = x.raw
-	_ = x.raw.SetDeadline(deadline)
-	x.stop = cutBy(ctx, x.raw)
+	x.raw = timedConn{Conn: raw, watch: x.watch}
+	x.conn = &x.raw
+	x.stop = cutBy(ctx, &x.raw)
 	return nil
-}
-
-// dialName connects to a name. As with net/http, no address of a name is given up in
-// favor of the next one before the deadline.
-func dialName(ctx context.Context, address string, deadline time.Time) (net.Conn, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer time.AfterFunc(time.Until(deadline), cancel).Stop()
-	return dialHost(ctx, newDialer(0), "tcp", address)
 }
 
 // hear reads the header of a response.
@@ -199,30 +197,34 @@ func (x *exchange) readBody(body io.Reader) (string, error) {
 	}
 }
 
-// handOver gives the connection away, with what was heard on it.
+// handOver gives the connection away, with what was heard on it. Who gets it may still
+// look at it when x serves another attempt.
 func (x *exchange) handOver() *handed {
 	x.stop()
-	h := &handed{conn: x.conn, raw: x.raw, err: x.err}
+	h := &handed{conn: x.conn, raw: &timedConn{Conn: x.raw.Conn, watch: new(stopwatch)}, err: x.err}
+	x.watch.copyTo(h.raw.watch)
+	x.watch = h.raw.watch
+	if client, ok := h.conn.(*tls.Conn); ok {
+		client.NetConn().(*secured).Conn = h.raw //nolint:forcetypeassert // see secure
+	} else {
+		h.conn = h.raw
+	}
 	if len(x.heard) > 0 {
 		h.heard = append([]byte(nil), x.heard...)
 	}
-	// From here on the time is kept by who gets it.
-	_ = x.raw.SetDeadline(time.Time{})
-	x.raw, x.conn = nil, nil
+	x.conn = nil
 	return h
 }
 
 // close closes the connection, and does not wait for the peer: see letGo.
 func (x *exchange) close() {
-	if x.raw == nil {
+	if x.conn == nil {
 		return
 	}
 	x.stop()
-	if l, ok := x.raw.(lingerer); ok {
-		_ = l.SetLinger(-1)
-	}
+	_ = x.raw.SetLinger(-1)
 	_ = x.conn.Close()
-	x.raw, x.conn = nil, nil
+	x.conn = nil
 }
 
 // done ends the exchange.
@@ -231,7 +233,8 @@ func (x *exchange) done() {
 	if cap(x.heard) > 8<<10 {
 		x.heard = nil
 	}
-	x.stop, x.err, x.heard = nil, nil, x.heard[:0]
+	x.raw = timedConn{}
+	x.stop, x.err, x.watch, x.heard = nil, nil, nil, x.heard[:0]
 	x.reader.Reset(nil)
 	exchanges.Put(x)
 }

@@ -24,8 +24,8 @@ import (
 // handed is a connection on which an attempt was begun without net/http, for net/http
 // to go on with.
 type handed struct {
-	conn net.Conn // what is spoken through
-	raw  net.Conn // what is below it: the same, or what TLS is spoken over
+	conn net.Conn   // what is spoken through
+	raw  *timedConn // what is below it: the same, or what TLS is spoken over
 	// heard is the beginning of an answer, and err what ended it; with neither nothing
 	// has been asked yet.
 	heard []byte

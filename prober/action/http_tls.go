@@ -16,25 +16,23 @@ package action
 import (
 	"context"
 	"crypto/tls"
-	"errors"
-	"os"
 	"time"
 )
 
 // secure makes the connection of x one of TLS. It says whether the server has chosen
 // to speak HTTP/2.
-func (g *httpGet) secure(ctx context.Context, x *exchange, deadline time.Time) (h2 bool, err error) {
-	client := tls.Client(&secured{conn{Conn: x.raw}}, newTLSConfig(x.host, g.http2))
-	limit := time.Now().Add(tlsHandshakeTimeout)
-	if limit.Before(deadline) {
-		_ = x.raw.SetDeadline(limit)
+func (g *httpGet) secure(ctx context.Context, x *exchange) (h2 bool, err error) {
+	client := tls.Client(&secured{conn{Conn: &x.raw}}, newTLSConfig(x.host, g.http2))
+	limited := x.watch.left() > tlsHandshakeTimeout
+	if limited {
+		_ = x.raw.SetDeadline(time.Now().Add(tlsHandshakeTimeout))
 	}
 	err = client.HandshakeContext(context.Background()) //nolint:contextcheck // ctx ends it through the connection's deadline, which needs no goroutine
-	if limit.Before(deadline) {
-		if errors.Is(err, os.ErrDeadlineExceeded) && time.Now().Before(deadline) {
+	if limited {
+		if ranOut(err) && !x.watch.over() {
 			err = errLateHandshake
 		}
-		_ = x.raw.SetDeadline(deadline)
+		_ = x.raw.SetDeadline(time.Time{})
 		if ctx.Err() != nil { // what it did to the deadline is undone
 			return false, ctx.Err()
 		}

@@ -151,7 +151,6 @@ func (g *httpGet) attempt(ctx context.Context) (Outcome, error) {
 	if ctx.Err() != nil {
 		return cutShort(ctx)
 	}
-	deadline := time.Now().Add(g.probe.Timeout)
 	p := g.plan.Load()
 	if p == nil {
 		var err error
@@ -161,22 +160,25 @@ func (g *httpGet) attempt(ctx context.Context) (Outcome, error) {
 		g.plan.Store(p)
 	}
 	if !p.direct() {
-		return g.library(ctx, deadline, nil)
+		watch := newStopwatch(g.probe.Timeout)
+		made, err := g.library(ctx, watch, nil)
+		return watch.judge(made, err)
 	}
-	return g.direct(ctx, p, deadline)
+	x := exchanges.Get().(*exchange) //nolint:forcetypeassert // what the pool holds
+	defer x.done()
+	x.watch = &x.own
+	x.watch.start(g.probe.Timeout)
+	made, err := g.direct(ctx, p, x)
+	return x.watch.judge(made, err)
 }
 
 // library asks by means of net/http; if there is a connection on which the attempt was
 // begun, it goes on there.
-func (g *httpGet) library(ctx context.Context, deadline time.Time, begun *handed) (Outcome, error) {
-	conns := newConns(ctx, newDialer(0))
+func (g *httpGet) library(ctx context.Context, watch *stopwatch, begun *handed) (Outcome, error) {
+	conns := newConns(ctx, watch)
 	defer conns.close()
-	// The client's timeout does not end a read, or a close, that waits for HTTP/2 or TLS
-	// to write to a server that does not read: the end of its connection does. It comes
-	// a little later, so that the text is the client's.
-	limited, cancel := context.WithDeadline(ctx, deadline.Add(closeGrace))
-	defer cancel()
-	defer context.AfterFunc(limited, conns.reset)()
+	// A stop ends what waits for HTTP/2 or TLS to write to a server that does not read.
+	defer context.AfterFunc(ctx, conns.reset)()
 	transport := g.transport(conns)
 	defer transport.CloseIdleConnections()
 	if begun != nil {
@@ -186,19 +188,24 @@ func (g *httpGet) library(ctx context.Context, deadline time.Time, begun *handed
 	if err != nil {
 		return Outcome{Reason: Other}, err
 	}
-	// A timeout of 0 would be none.
-	client := &http.Client{Transport: transport, CheckRedirect: checkRedirect, Timeout: max(time.Until(deadline), 1)}
+	// The client has no timeout: whatever it waits for, it waits for a connection, and
+	// these know when to end.
+	client := &http.Client{Transport: transport, CheckRedirect: checkRedirect}
 
 	response, err := client.Do(request.WithContext(ctx))
 	if err != nil {
+		if wrapper, ok := errors.AsType[*url.Error](err); ok && watch.ranOut(err) {
+			wrapper.Err = errLateHeader
+		}
 		return answerless(ctx, err)
 	}
 	defer response.Body.Close()
 	body, err := readBody(response)
-	if err != nil {
-		// For the kubelet a body that breaks off is no answer, neither good nor bad
-		// (rule 9.13).
-		return Outcome{Reason: classify(err)}, fmt.Errorf("read body: %w", err)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return cutShort(ctx)
+	case err != nil:
+		return bodiless(err)
 	}
 	outcome := judge(response.StatusCode, body)
 	if asked := response.Request.URL; asked != request.URL && !outcome.Success {
@@ -209,7 +216,7 @@ func (g *httpGet) library(ctx context.Context, deadline time.Time, begun *handed
 
 // unanswered is the outcome of a request that err has ended, as net/http's client
 // would put it.
-func (g *httpGet) unanswered(ctx context.Context, deadline time.Time, err error) (Outcome, error) {
+func (g *httpGet) unanswered(ctx context.Context, watch *stopwatch, err error) (Outcome, error) {
 	request, requestErr := newRequest(g.target, g.probe.HTTPGet)
 	if requestErr != nil {
 		return Outcome{Reason: Other}, requestErr
@@ -217,7 +224,7 @@ func (g *httpGet) unanswered(ctx context.Context, deadline time.Time, err error)
 	if record, ok := errors.AsType[tls.RecordHeaderError](err); ok && string(record.RecordHeader[:]) == "HTTP/" {
 		err = http.ErrSchemeMismatch
 	}
-	if outOfTime(err, deadline) {
+	if watch.ranOut(err) {
 		err = errLateHeader
 	}
 	where := request.URL.String()

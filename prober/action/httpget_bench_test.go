@@ -20,6 +20,7 @@ import (
 	"context"
 	"crypto/tls"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -94,7 +95,7 @@ func usualHTTP(url string) Func {
 			TLSClientConfig:    &tls.Config{InsecureSkipVerify: true},
 			DisableKeepAlives:  true,
 			DisableCompression: true,
-			DialContext:        newDialer(0).DialContext,
+			DialContext:        newDialer().DialContext,
 		}
 		client := &http.Client{Transport: transport, Timeout: time.Minute}
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
@@ -116,7 +117,7 @@ func usualHTTP(url string) Func {
 // usualTCP connects as a kubelet does.
 func usualTCP(address string) Func {
 	return func(ctx context.Context) (Outcome, error) {
-		conn, err := newDialer(time.Minute).DialContext(ctx, "tcp", address)
+		conn, err := (&net.Dialer{Timeout: time.Minute, KeepAlive: -1, Control: newDialer().Control}).DialContext(ctx, "tcp", address)
 		if err != nil {
 			return Outcome{}, err
 		}

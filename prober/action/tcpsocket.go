@@ -18,7 +18,6 @@ import (
 	"context"
 	"net"
 	"strconv"
-	"time"
 
 	"github.com/prober-exporter/prober_exporter/config"
 )
@@ -26,24 +25,26 @@ import (
 // newTCPSocket returns the action that connects: nothing is sent or read (rule 10.1).
 func newTCPSocket(t *config.Target, p *config.Probe) Func {
 	host, port := cmp.Or(p.TCPSocket.Host, t.Host), p.TCPSocket.Port.Number
-	if to, ok := literal(host, port); ok {
-		return func(ctx context.Context) (Outcome, error) {
-			if ctx.Err() != nil {
-				return cutShort(ctx)
-			}
-			if err := knock(ctx, to, time.Now().Add(p.Timeout)); err != nil {
-				return failed(ctx, err, err.Error())
-			}
-			// It has connected, and that was the question (rule 10.4).
-			return Outcome{Success: true}, nil
-		}
-	}
+	to, isLiteral := literal(host, port)
 	return func(ctx context.Context) (Outcome, error) {
-		conn, err := dialHost(ctx, newDialer(p.Timeout), "tcp", hostPort(host, port))
-		if err != nil {
-			return failed(ctx, err, err.Error())
+		if ctx.Err() != nil {
+			return cutShort(ctx)
 		}
-		letGo(conn)
+		watch := newStopwatch(p.Timeout)
+		defer watch.free()
+		var err error
+		if isLiteral {
+			err = knock(ctx, to, watch)
+		} else {
+			var conn net.Conn
+			if conn, err = dialName(ctx, newDialer(), hostPort(host, port), watch, true); err == nil {
+				letGo(conn)
+			}
+		}
+		if err != nil {
+			return watch.judge(failed(ctx, err, err.Error()))
+		}
+		// It has connected, and that was the question (rule 10.4).
 		return Outcome{Success: true}, nil
 	}
 }

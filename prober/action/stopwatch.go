@@ -1,0 +1,338 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package action
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// steps is how many waits a timeout is divided into; maxStep bounds one of them.
+	steps   = 8
+	maxStep = time.Second
+
+	// absence is the most that counts of a time in which the agent did not run. Beyond
+	// that it was frozen.
+	absence = 500 * time.Millisecond
+
+	// stretch is how much longer than its timeout an attempt takes when the agent hardly
+	// got to run.
+	stretch = 750 * time.Millisecond
+
+	// lateBytes is how much is read after the end of an attempt: more than all that an
+	// answer may hold.
+	lateBytes = 128 << 10
+)
+
+// A stopwatch measures how much of its timeout a target has used up. A wall clock cannot
+// do that: it runs on while the agent is frozen, or waits for a processor, and what
+// comes meanwhile nobody is there to see.
+//
+// Whoever waits for the target waits in steps, and counts each. A step that takes longer
+// than it should says that the agent did not run, so no more than its proper length is
+// the target's. A freeze thus costs the target one step, however long it lasts.
+//
+// When the timeout is used up, what has come is looked for once more, without waiting.
+// If there is nothing, the target was silent. If the agent lost much of its own time, the
+// target gets more, to a bound, and was silent only if it was so for its whole timeout
+// after the last thing that happened: so what the agent is slow at is not the target's.
+type stopwatch struct {
+	timeout, step time.Duration
+
+	mu   sync.Mutex
+	upTo time.Time // time is counted up to here
+
+	spent   time.Duration // the target's time
+	present time.Duration // the agent's: with what it lost, but for freezes
+	silent  time.Duration // of present, since something came or was sent
+	asked   bool          // something was sent
+	away    time.Duration // how long the agent did not run
+	frozen  bool          // the agent did not run for long
+	ended   bool          // there is no more waiting
+	late    int           // how many bytes have been read since
+	gaveUp  bool          // whoever waited for a connection has been told so
+	unseen  bool          // the target had done its part by then, and nobody saw it
+
+	moved atomic.Bool // something has come or was sent since the last count
+}
+
+// start makes s a stopwatch that runs from now on.
+func (s *stopwatch) start(timeout time.Duration) {
+	s.timeout, s.step = timeout, max(min(timeout/steps, maxStep), time.Millisecond)
+	s.upTo = time.Now()
+	s.spent, s.present, s.silent, s.away = 0, 0, 0, 0
+	s.asked, s.frozen, s.ended, s.late, s.gaveUp, s.unseen = false, false, false, 0, false, false
+	s.moved.Store(false)
+}
+
+// stopwatches are those that have been freed.
+var stopwatches = sync.Pool{New: func() any { return new(stopwatch) }}
+
+// newStopwatch returns a stopwatch that runs from now on.
+func newStopwatch(timeout time.Duration) *stopwatch {
+	s := stopwatches.Get().(*stopwatch) //nolint:forcetypeassert // what the pool holds
+	s.start(timeout)
+	return s
+}
+
+// free gives s away, which nobody knows any more.
+func (s *stopwatch) free() { stopwatches.Put(s) }
+
+// copyTo makes another stopwatch that goes on where s is.
+func (s *stopwatch) copyTo(other *stopwatch) {
+	other.timeout, other.step, other.upTo = s.timeout, s.step, s.upTo
+	other.spent, other.present, other.silent, other.away = s.spent, s.present, s.silent, s.away
+	other.asked, other.frozen, other.ended, other.late, other.gaveUp, other.unseen = s.asked, s.frozen, s.ended, s.late, s.gaveUp, s.unseen
+	other.moved.Store(s.moved.Load())
+}
+
+// move takes note that something has come from the target, or was sent to it.
+func (s *stopwatch) move() {
+	if !s.moved.Load() {
+		s.moved.Store(true)
+	}
+}
+
+// count counts the time up to now. It reports whether the agent was late to do so. With
+// mu held.
+func (s *stopwatch) count(now time.Time) (late bool) {
+	passed := now.Sub(s.upTo)
+	s.upTo = now
+	longest := s.step + s.step/4
+	mine := min(passed, longest)
+	s.spent += mine
+	s.away += passed - mine
+	s.frozen = s.frozen || passed > s.step+absence
+	present := min(passed, max(absence, longest))
+	s.present += present
+	switch {
+	case s.moved.Swap(false):
+		s.asked, s.silent = true, 0
+	case s.asked:
+		s.silent += present
+	}
+	if s.spent >= s.timeout && !s.busy() || s.present >= s.timeout+stretch {
+		s.ended = true
+	}
+	return passed > longest
+}
+
+// busy says whether the agent has lost much of its time. With mu held.
+func (s *stopwatch) busy() bool {
+	return s.present-s.spent > max(20*time.Millisecond, s.timeout/5)
+}
+
+// next returns when the step ends that has begun at the last count. With mu held.
+func (s *stopwatch) next() time.Time {
+	if s.ended {
+		return past
+	}
+	step := s.step
+	if left := s.timeout - s.spent; left > 0 {
+		step = min(step, left)
+	}
+	return s.upTo.Add(step)
+}
+
+// tick counts, and returns when to do so again, or that there is no more waiting.
+func (s *stopwatch) tick() (next time.Time, late, ended bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	late = s.count(time.Now())
+	return s.next(), late, s.ended
+}
+
+// begin returns when the first step ends.
+func (s *stopwatch) begin() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.next()
+}
+
+// over says whether there is no more waiting.
+func (s *stopwatch) over() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended
+}
+
+// giveUp takes note that whoever waited for a connection is told that there is no more
+// waiting.
+func (s *stopwatch) giveUp() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gaveUp = true
+}
+
+// miss takes note that something came in time that nobody saw before the end.
+func (s *stopwatch) miss() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unseen = s.ended
+}
+
+// ranOut says whether err, which has ended an attempt, comes from its end. Some code drops
+// the error of a connection and complains of what is missing then.
+func (s *stopwatch) ranOut(err error) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.gaveUp || s.ended && isTimeout(err)
+}
+
+// left returns how much of the timeout there is.
+func (s *stopwatch) left() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.timeout - s.spent
+}
+
+// sleep waits. It returns false if the attempt has ended before that.
+func (s *stopwatch) sleep(ctx context.Context, pause time.Duration) bool {
+	until := time.Now().Add(pause)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return false
+		}
+		next, _, ended := s.tick()
+		if ended {
+			return false
+		}
+		left := time.Until(until)
+		if left <= 0 {
+			return true
+		}
+		timer.Reset(min(left, time.Until(next)))
+	}
+}
+
+// judge returns how an attempt counts that this stopwatch was for. A silence that may
+// be the agent's own fault says nothing of the target. Neither does a connection that
+// broke while the agent was frozen: servers hang up on who does not speak. An answer is
+// one whenever it came.
+func (s *stopwatch) judge(made Outcome, err error) (Outcome, error) {
+	if err != nil || made.Success {
+		return made, err
+	}
+	switch made.Reason {
+	case HTTPStatus, GRPCNotServing, GRPCUnimplemented, ExitCode, Signal, ConnectionRefused:
+		return made, nil
+	default:
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	silence := made.Reason == Timeout && s.ended
+	if !s.ended {
+		s.count(time.Now())
+	}
+	theirs := !s.unseen && (!s.busy() || s.silent >= s.timeout)
+	if silence && theirs || !silence && !s.frozen {
+		return made, nil
+	}
+	err = fmt.Errorf("the agent itself did not run for %v during the attempt", s.away.Round(time.Millisecond))
+	return Outcome{Reason: AgentLate, Output: err.Error()}, err
+}
+
+// context returns a context that ends with the attempt, or when cancel is called, for
+// what waits in its own way. If it is to tell a deadline, that is when an attempt of an
+// agent that is not frozen has ended.
+//
+// As long as mine says that it is the agent itself that has yet to do something, the end
+// is put off for a while: threads of one agent do not get to run in turn. It may be nil.
+func (s *stopwatch) context(parent context.Context, tell bool, mine func() bool) (ctx context.Context, cancel func()) {
+	inner, end := context.WithCancelCause(parent)
+	s.mu.Lock()
+	last, next := s.upTo.Add(s.timeout-s.spent+2*stretch), s.next()
+	if s.ended {
+		end(context.DeadlineExceeded)
+	}
+	s.mu.Unlock()
+	t := &timed{Context: parent, inner: inner, tell: tell, last: last}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	more := stretch
+	t.timer = time.AfterFunc(time.Until(next), func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.canceled {
+			return
+		}
+		next, late, ended := s.tick()
+		switch {
+		case !ended:
+			t.timer.Reset(time.Until(next))
+		case more > 0 && mine != nil && mine():
+			more -= s.step
+			t.timer.Reset(s.step)
+		case more > 0 && late:
+			// What has come while the agent was away has to be seen first.
+			more = 0
+			t.timer.Reset(s.step)
+		default:
+			end(context.DeadlineExceeded)
+		}
+	})
+	return t, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.canceled = true
+		t.timer.Stop()
+		end(context.Canceled)
+	}
+}
+
+// timed is a context that a stopwatch ends. To others its end is that of a deadline.
+type timed struct {
+	context.Context // whose values these are
+	inner           context.Context
+	tell            bool
+	last            time.Time
+
+	mu       sync.Mutex
+	timer    *time.Timer
+	canceled bool
+}
+
+// Deadline returns the deadline, if there is one to tell.
+func (t *timed) Deadline() (time.Time, bool) {
+	if !t.tell {
+		return t.Context.Deadline()
+	}
+	if outer, ok := t.Context.Deadline(); ok && outer.Before(t.last) {
+		return outer, true
+	}
+	return t.last, true
+}
+
+// Done returns what is closed at the end.
+func (t *timed) Done() <-chan struct{} { return t.inner.Done() }
+
+// Err returns why it has ended.
+func (t *timed) Err() error {
+	err := t.inner.Err()
+	if err != nil && context.Cause(t.inner) == context.DeadlineExceeded { //nolint:errorlint // it is the very value
+		err = context.DeadlineExceeded
+	}
+	return err
+}
+
+// AfterFunc is what package context looks for, to begin no goroutine.
+func (t *timed) AfterFunc(f func()) (stop func() bool) { return context.AfterFunc(t.inner, f) }
