@@ -103,7 +103,7 @@ func TestFrozen(t *testing.T) {
 	ill := victimPlan{Ports: ports[3:4], TLS: ports[4], GRPC: ports[5]}
 	healthy, hanging := startVictim(t, well), startVictim(t, ill)
 	a := startProcess(t, "", flags(write(t, "targets:\n"+
-		probesTo("well", 1, well, []string{"sleep", "'0.1'"}, "0.2", "1")+
+		probesTo("well", 8, well, []string{"sleep", "'0.1'"}, "0.2", "1")+
 		probesTo("ill", 1, ill, nil, "0.2", "1")))...)
 	actions := []string{"http0", "https0", "grpc0", "name0"}
 	everyone := func(status int) error {
@@ -115,7 +115,7 @@ func TestFrozen(t *testing.T) {
 		return nil
 	}
 	a.eventually("all have been found well", func() error {
-		if made := failures(t, a, "(well|ill)", "successful"); len(made) < 9 {
+		if made := failures(t, a, "(well|ill)", "successful"); len(made) < 44 {
 			return fmt.Errorf("only %q", made)
 		}
 		return nil
@@ -123,12 +123,15 @@ func TestFrozen(t *testing.T) {
 	early := failures(t, a, "well", "failed") // while they were starting
 
 	var slowest time.Duration
-	for range repeat(t, 6) {
+	for range repeat(t, 8) {
 		frozen := []*os.Process{a.cmd.Process}
 		if random.IntN(2) == 0 {
 			frozen = append(frozen, healthy.cmd.Process, hanging.cmd.Process)
 		}
 		before, lasts, after := between(0, 700*time.Millisecond), between(50*time.Millisecond, 2500*time.Millisecond), between(0, 700*time.Millisecond)
+		if random.IntN(2) == 0 {
+			lasts = between(time.Second, 1200*time.Millisecond) // a little longer than the timeout
+		}
 		hangsLast := random.IntN(2) == 0
 		if !hangsLast {
 			hanging.tell("lock")
@@ -150,7 +153,7 @@ func TestFrozen(t *testing.T) {
 	if limit := 200*time.Millisecond + time.Second + time.Second; slowest > limit {
 		t.Errorf("it took up to %v to see a target hang, want %v at most", slowest, limit)
 	}
-	t.Logf("a target that hangs was seen after %v at most; unknown: %s", slowest, failures(t, a, "well", "unknown"))
+	t.Logf("a target that hangs was seen after %v at most; of %d healthy targets attempts are unknown", slowest, len(failures(t, a, "well", "unknown")))
 	if failed := failures(t, a, "well", "failed"); !slices.Equal(failed, early) {
 		t.Errorf("healthy targets failed: %q, before %q\n%s", failed, early, a.log)
 	}
@@ -216,7 +219,7 @@ func TestStarved(t *testing.T) {
 					return nil
 				})
 			}
-			t.Logf("a target that hangs was seen after %v; unknown: %q", time.Since(began), failures(t, a, "well", "unknown"))
+			t.Logf("a target that hangs was seen after %v; of %d healthy targets attempts are unknown", time.Since(began), len(failures(t, a, "well", "unknown")))
 		})
 	}
 }

@@ -76,10 +76,11 @@ type Outcome struct {
 }
 
 // Func makes one attempt and returns within the probe's timeout, which it keeps
-// itself; a done ctx cuts the attempt short, and what it then returns means
-// nothing. A target that is unwell is an Outcome. An error means that the attempt
-// could not be made or not be finished (rule 7.6): it says nothing of the target
-// and counts for nothing. All that was started has ended when it returns.
+// itself; a little later if this process did not get to run meanwhile. A done ctx cuts
+// the attempt short, and what it then returns means nothing. A target that is unwell is
+// an Outcome. An error means that the attempt could not be made or not be finished (rule
+// 7.6): it says nothing of the target and counts for nothing. All that was started has
+// ended when it returns.
 type Func func(ctx context.Context) (Outcome, error)
 
 // New returns the action of one of t's probes.

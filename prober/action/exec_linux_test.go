@@ -245,7 +245,7 @@ func TestExecAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 50 {
 		wg.Go(func() {
-			got, err := shell(30*time.Second, fmt.Sprintf("echo %d; exit %d", i, i))(t.Context())
+			got, err := tried(t, shell(30*time.Second, fmt.Sprintf("echo %d; exit %d", i, i)))
 			if err != nil || got.Output != fmt.Sprintln(i) || got.Success != (i == 0) {
 				t.Errorf("%d: got %+v, error %v", i, got, err)
 			}

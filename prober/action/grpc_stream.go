@@ -19,6 +19,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/net/http2"
 )
@@ -87,8 +88,8 @@ func (s *grpcStream) close(status, fault *grpcStatus) {
 func (s *grpcStream) reset(e http2.ErrCode) {
 	s.unprocessed = e == http2.ErrCodeRefusedStream
 	code := codeOfHTTP2(e)
-	if code == codeCanceled && s.watch.over() {
-		code = codeDeadlineExceeded
+	if code == codeCanceled && time.Since(s.watch.began) >= s.timeout {
+		code = codeDeadlineExceeded // the server's: the request says how long it may take
 	}
 	s.close(nil, statusf(code, "stream terminated by RST_STREAM with error code: %v", e))
 }

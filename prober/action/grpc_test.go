@@ -74,7 +74,7 @@ func TestGRPCModes(t *testing.T) {
 				timeout = 10 * time.Second
 			}
 			all.Go(func() {
-				got, err := grpcProbe(address, timeout, "", mode)(t.Context())
+				got, err := tried(t, grpcProbe(address, timeout, "", mode))
 				text := fmt.Sprintf("timeout: failed to connect service %q within %v: context deadline exceeded", address, timeout)
 				if err != nil || got.Success != fits || !fits && got.Output != text {
 					t.Errorf("mode %q, server %s: got %+v, error %v", mode, server, got, err)
@@ -114,7 +114,7 @@ func TestGRPCUnconnected(t *testing.T) {
 	} {
 		all.Go(func() {
 			began := time.Now()
-			got, err := grpcProbe(c.address, timeout, "", c.mode)(t.Context())
+			got, err := tried(t, grpcProbe(c.address, timeout, "", c.mode))
 			if took := time.Since(began); took < timeout {
 				t.Errorf("%s: gave up after %v, not at the deadline", c.name, took)
 			}

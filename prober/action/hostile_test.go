@@ -84,7 +84,7 @@ func TestHTTPGetHostileServers(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			began := time.Now()
-			got, err := httpProbe(raw(t, c.serve), 700*time.Millisecond, config.HTTPGet{Path: "/"})(t.Context())
+			got, err := tried(t, httpProbe(raw(t, c.serve), 700*time.Millisecond, config.HTTPGet{Path: "/"}))
 			if took := time.Since(began); took > 5*time.Second {
 				t.Errorf("took %v, timeout 700ms", took)
 			}

@@ -201,9 +201,8 @@ func (x *exchange) readBody(body io.Reader) (string, error) {
 // look at it when x serves another attempt.
 func (x *exchange) handOver() *handed {
 	x.stop()
-	h := &handed{conn: x.conn, raw: &timedConn{Conn: x.raw.Conn, watch: new(stopwatch)}, err: x.err}
-	x.watch.copyTo(h.raw.watch)
-	x.watch = h.raw.watch
+	x.watch = x.watch.clone()
+	h := &handed{conn: x.conn, raw: &timedConn{Conn: x.raw.Conn, watch: x.watch}, err: x.err}
 	if client, ok := h.conn.(*tls.Conn); ok {
 		client.NetConn().(*secured).Conn = h.raw //nolint:forcetypeassert // see secure
 	} else {

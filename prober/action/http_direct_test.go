@@ -15,6 +15,7 @@ package action
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"io"
 	"net"
@@ -298,10 +299,18 @@ func TestDirectHearsTheSame(t *testing.T) {
 					timeout = 700 * time.Millisecond
 				}
 				direct, library := bothWays(raw(t, over), timeout, get)
-				got := said(direct(t.Context()))
-				gotHeard := h.take()
-				want := said(library(t.Context()))
-				wantHeard := h.take()
+				var heard []string
+				alone := func(f Func) Func {
+					return func(ctx context.Context) (Outcome, error) {
+						got, err := f(ctx)
+						heard = h.take()
+						return got, err
+					}
+				}
+				got := said(tried(t, alone(direct)))
+				gotHeard := heard
+				want := said(tried(t, alone(library)))
+				wantHeard := heard
 				if got != want {
 					t.Errorf("%s over %s:\ngot  %.500s\nwant %.500s", name, scheme, got, want)
 				}

@@ -52,31 +52,34 @@ const (
 // target gets more, to a bound, and was silent only if it was so for its whole timeout
 // after the last thing that happened: so what the agent is slow at is not the target's.
 type stopwatch struct {
-	timeout, step time.Duration
-
-	mu   sync.Mutex
-	upTo time.Time // time is counted up to here
-
-	spent   time.Duration // the target's time
-	present time.Duration // the agent's: with what it lost, but for freezes
-	silent  time.Duration // of present, since something came or was sent
-	asked   bool          // something was sent
-	away    time.Duration // how long the agent did not run
-	frozen  bool          // the agent did not run for long
-	ended   bool          // there is no more waiting
-	late    int           // how many bytes have been read since
-	gaveUp  bool          // whoever waited for a connection has been told so
-	unseen  bool          // the target had done its part by then, and nobody saw it
+	mu sync.Mutex
+	account
 
 	moved atomic.Bool // something has come or was sent since the last count
 }
 
+// account is what a stopwatch knows. From upTo on it changes, and mu guards it.
+type account struct {
+	timeout, step time.Duration
+	began         time.Time
+
+	upTo    time.Time     // time is counted up to here
+	spent   time.Duration // the target's time
+	present time.Duration // the agent's: with what it lost, but for freezes
+	silent  time.Duration // of present, since something came or was sent
+	away    time.Duration // how long the agent did not run
+	asked   bool          // something was sent
+	frozen  bool          // the agent did not run for long
+	ended   bool          // there is no more waiting
+	gaveUp  bool          // whoever waited for a connection has been told so
+	unseen  bool          // the target had done its part by then, and nobody saw it
+	late    int           // how many bytes have been read since the end
+}
+
 // start makes s a stopwatch that runs from now on.
 func (s *stopwatch) start(timeout time.Duration) {
-	s.timeout, s.step = timeout, max(min(timeout/steps, maxStep), time.Millisecond)
-	s.upTo = time.Now()
-	s.spent, s.present, s.silent, s.away = 0, 0, 0, 0
-	s.asked, s.frozen, s.ended, s.late, s.gaveUp, s.unseen = false, false, false, 0, false, false
+	now := time.Now()
+	s.account = account{timeout: timeout, step: max(min(timeout/steps, maxStep), time.Millisecond), began: now, upTo: now}
 	s.moved.Store(false)
 }
 
@@ -93,12 +96,11 @@ func newStopwatch(timeout time.Duration) *stopwatch {
 // free gives s away, which nobody knows any more.
 func (s *stopwatch) free() { stopwatches.Put(s) }
 
-// copyTo makes another stopwatch that goes on where s is.
-func (s *stopwatch) copyTo(other *stopwatch) {
-	other.timeout, other.step, other.upTo = s.timeout, s.step, s.upTo
-	other.spent, other.present, other.silent, other.away = s.spent, s.present, s.silent, s.away
-	other.asked, other.frozen, other.ended, other.late, other.gaveUp, other.unseen = s.asked, s.frozen, s.ended, s.late, s.gaveUp, s.unseen
+// clone returns another stopwatch that goes on where s is.
+func (s *stopwatch) clone() *stopwatch {
+	other := &stopwatch{account: s.account}
 	other.moved.Store(s.moved.Load())
+	return other
 }
 
 // move takes note that something has come from the target, or was sent to it.
@@ -250,89 +252,3 @@ func (s *stopwatch) judge(made Outcome, err error) (Outcome, error) {
 	err = fmt.Errorf("the agent itself did not run for %v during the attempt", s.away.Round(time.Millisecond))
 	return Outcome{Reason: AgentLate, Output: err.Error()}, err
 }
-
-// context returns a context that ends with the attempt, or when cancel is called, for
-// what waits in its own way. If it is to tell a deadline, that is when an attempt of an
-// agent that is not frozen has ended.
-//
-// As long as mine says that it is the agent itself that has yet to do something, the end
-// is put off for a while: threads of one agent do not get to run in turn. It may be nil.
-func (s *stopwatch) context(parent context.Context, tell bool, mine func() bool) (ctx context.Context, cancel func()) {
-	inner, end := context.WithCancelCause(parent)
-	s.mu.Lock()
-	last, next := s.upTo.Add(s.timeout-s.spent+2*stretch), s.next()
-	if s.ended {
-		end(context.DeadlineExceeded)
-	}
-	s.mu.Unlock()
-	t := &timed{Context: parent, inner: inner, tell: tell, last: last}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	more := stretch
-	t.timer = time.AfterFunc(time.Until(next), func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if t.canceled {
-			return
-		}
-		next, late, ended := s.tick()
-		switch {
-		case !ended:
-			t.timer.Reset(time.Until(next))
-		case more > 0 && mine != nil && mine():
-			more -= s.step
-			t.timer.Reset(s.step)
-		case more > 0 && late:
-			// What has come while the agent was away has to be seen first.
-			more = 0
-			t.timer.Reset(s.step)
-		default:
-			end(context.DeadlineExceeded)
-		}
-	})
-	return t, func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.canceled = true
-		t.timer.Stop()
-		end(context.Canceled)
-	}
-}
-
-// timed is a context that a stopwatch ends. To others its end is that of a deadline.
-type timed struct {
-	context.Context // whose values these are
-	inner           context.Context
-	tell            bool
-	last            time.Time
-
-	mu       sync.Mutex
-	timer    *time.Timer
-	canceled bool
-}
-
-// Deadline returns the deadline, if there is one to tell.
-func (t *timed) Deadline() (time.Time, bool) {
-	if !t.tell {
-		return t.Context.Deadline()
-	}
-	if outer, ok := t.Context.Deadline(); ok && outer.Before(t.last) {
-		return outer, true
-	}
-	return t.last, true
-}
-
-// Done returns what is closed at the end.
-func (t *timed) Done() <-chan struct{} { return t.inner.Done() }
-
-// Err returns why it has ended.
-func (t *timed) Err() error {
-	err := t.inner.Err()
-	if err != nil && context.Cause(t.inner) == context.DeadlineExceeded { //nolint:errorlint // it is the very value
-		err = context.DeadlineExceeded
-	}
-	return err
-}
-
-// AfterFunc is what package context looks for, to begin no goroutine.
-func (t *timed) AfterFunc(f func()) (stop func() bool) { return context.AfterFunc(t.inner, f) }
