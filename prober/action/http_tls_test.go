@@ -15,6 +15,7 @@ package action
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -108,6 +109,7 @@ func (h halting) Write(p []byte) (int, error) {
 		if h.alert == 0 {
 			return 0, h.Close()
 		}
+		p = bytes.Clone(p)
 		p[description] = h.alert
 	}
 	return h.Conn.Write(p)

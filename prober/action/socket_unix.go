@@ -51,7 +51,7 @@ func connected(socket syscall.RawConn) bool {
 
 // readNow reads what there is, whatever the connection's deadline, and does not wait. It
 // returns false if there is nothing; no bytes and no error are the end of the stream.
-func readNow(conn net.Conn, p []byte) (n int, err error, ok bool) { //nolint:revive,staticcheck // ok is not of the error
+func readNow(conn net.Conn, p []byte) (n int, err error, ok bool) { //nolint:revive // ok is not of the error
 	below, ok := conn.(syscall.Conn)
 	if !ok {
 		return 0, nil, false

@@ -63,7 +63,7 @@ func connected(syscall.RawConn) bool { return false }
 // readNow reads what there is, after the connection's deadline, and waits a moment for it
 // at most. It returns false if there is nothing; no bytes and no error are the end of the
 // stream.
-func readNow(conn net.Conn, p []byte) (n int, err error, ok bool) { //nolint:revive,staticcheck // ok is not of the error
+func readNow(conn net.Conn, p []byte) (n int, err error, ok bool) { //nolint:revive // ok is not of the error
 	_ = conn.SetReadDeadline(time.Now().Add(closeGrace))
 	n, err = conn.Read(p)
 	switch {

@@ -127,13 +127,16 @@ func TestStopwatchJudges(t *testing.T) {
 	})
 }
 
+// key is that of a value in a context.
+type key struct{}
+
 // A context ends when the attempt does, as at a deadline; at once when it is canceled,
 // or what it comes from; and not before the agent has done its part.
 func TestStopwatchContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wait := func(of, mine time.Duration, cancelParent bool) (took time.Duration, err, childErr error) {
 			began := time.Now()
-			parent, stop := context.WithCancel(context.WithValue(t.Context(), "key", "value"))
+			parent, stop := context.WithCancel(context.WithValue(t.Context(), key{}, "value"))
 			defer stop()
 			ctx, cancel := newStopwatch(of).context(parent, true, func() bool { return time.Since(began) < mine })
 			defer cancel()
@@ -142,8 +145,8 @@ func TestStopwatchContext(t *testing.T) {
 			if cancelParent {
 				stop()
 			}
-			if until, ok := ctx.Deadline(); !ok || until.Sub(began) != of+2*stretch || ctx.Value("key") != "value" || ctx.Err() != nil != cancelParent {
-				t.Errorf("deadline %v, %v, value %v, error %v", until.Sub(began), ok, ctx.Value("key"), ctx.Err())
+			if until, ok := ctx.Deadline(); !ok || until.Sub(began) != of+2*stretch || ctx.Value(key{}) != "value" || ctx.Err() != nil != cancelParent {
+				t.Errorf("deadline %v, %v, value %v, error %v", until.Sub(began), ok, ctx.Value(key{}), ctx.Err())
 			}
 			<-child.Done()
 			return time.Since(began), ctx.Err(), child.Err()
