@@ -69,6 +69,7 @@ func dialName(ctx context.Context, d *net.Dialer, address string, watch *stopwat
 		}
 		return d.Control(network, address, socket)
 	}
+	watch.move() // to DNS: it may be as silent as a target
 	conn, err := dialHost(ctx, &named, "tcp", address)
 	if err == nil {
 		watch.move()
