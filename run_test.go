@@ -85,14 +85,6 @@ func TestReload(t *testing.T) {
 	if got := metric(t, a, `prober_target_ready{target="request"}`); got != "" {
 		t.Errorf("a removed target still has a series: %s", got)
 	}
-	a.is(a.health+"/live/nosuch", 200, "[?]nosuch unknown target: not probed")
-	a.logs("level=warn", "liveness of an unknown target is asked for", "target=nosuch")
-	a.is(a.health+"/started/nosuch", 404, "")
-	for endpoint, want := range map[string]string{"live": "2", "started": "1"} {
-		if got := metric(t, a, `prober_exporter_unknown_target_requests_total{endpoint="`+endpoint+`"}`); got != want {
-			t.Errorf("%s requests of %s for unknown targets are counted, want %s", got, endpoint, want)
-		}
-	}
 }
 
 // Auto-reload follows the symbolic link of a mounted ConfigMap, tries a bad file
