@@ -169,7 +169,7 @@ func parse(args []string, stderr io.Writer) (o *options, code int, done bool) {
 	externalURL := app.Flag("web.external-url", "The URL under which the exporter is reachable, for example behind a reverse proxy.").PlaceHolder("URL").String()
 	app.Flag("web.route-prefix", "Prefix of all paths but the health endpoints', which are at the root as well. Default: the path of --web.external-url.").StringVar(&o.routePrefix)
 	app.Flag("web.enable-lifecycle", "Allow reload, manual triggers and new instances by HTTP request.").BoolVar(&o.lifecycle)
-	app.Flag("web.lifecycle-allowed-host", "Name under which a browser may do so, beside localhost, IP addresses and the host of --web.external-url. Repeatable.").PlaceHolder("HOST").StringsVar(&o.lifecycleHosts)
+	app.Flag("web.lifecycle-allowed-host", "Host name under which a browser may use what --web.enable-lifecycle allows, beside localhost, IP addresses and the host of --web.external-url. Repeatable.").PlaceHolder("HOST").StringsVar(&o.lifecycleHosts)
 	app.Flag("web.enable-pprof", "Serve /debug/pprof/.").BoolVar(&o.pprof)
 	app.Flag("web.max-requests", "Parallel scrapes at most.").Default("40").IntVar(&o.maxRequests)
 	app.Flag("web.disable-exporter-metrics", "Leave out go_*, process_* and promhttp_*.").BoolVar(&o.noOwnMetrics)
