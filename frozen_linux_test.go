@@ -163,7 +163,7 @@ func TestFrozen(t *testing.T) {
 func hogs(t *testing.T, n, nice int) {
 	t.Helper()
 	for range n {
-		cmd := exec.Command("sh", "-c", fmt.Sprintf("renice -n %d $$ >/dev/null; while :; do :; done", nice))
+		cmd := exec.Command("nice", "-n", strconv.Itoa(nice), "sh", "-c", "while :; do :; done")
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -192,7 +192,7 @@ func TestStarved(t *testing.T) {
 			ill := victimPlan{Ports: ports[3:4], TLS: ports[4], GRPC: ports[5]}
 			startVictim(t, well)
 			hanging := startVictim(t, ill)
-			a := startProcess(t, fmt.Sprintf("renice -n %d $$ >/dev/null", c.nice), flags(write(t, "targets:\n"+
+			a := startProcess(t, fmt.Sprintf(`exec nice -n %d "$0" "$@"`, c.nice), flags(write(t, "targets:\n"+
 				probesTo("well", 10, well, nil, "0.5", c.timeout, c.actions...)+
 				probesTo("ill", 1, ill, nil, "0.5", c.timeout, c.actions...)))...)
 			a.eventually("all have been found well", func() error {

@@ -71,10 +71,13 @@ func dialName(ctx context.Context, d *net.Dialer, address string, watch *stopwat
 	}
 	watch.move() // to DNS: it may be as silent as a target
 	conn, err := dialHost(ctx, &named, "tcp", address)
-	if err == nil {
+	switch {
+	case err == nil:
 		watch.move()
 		watch.miss()
 		_ = conn.SetDeadline(watch.begin())
+	case last.Load() == nil:
+		watch.outwait()
 	}
 	return conn, err
 }

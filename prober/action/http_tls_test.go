@@ -223,17 +223,18 @@ func TestTLSSlow(t *testing.T) {
 	} {
 		address := raw(t, serve)
 		began := time.Now()
-		got := attempt(t, httpProbe(address, 300*time.Millisecond, config.HTTPGet{Path: "/", Scheme: "HTTPS"}))
-		if took := time.Since(began); took < 300*time.Millisecond || took > 2*time.Second {
+		got, err := httpProbe(address, 300*time.Millisecond, config.HTTPGet{Path: "/", Scheme: "HTTPS"})(t.Context())
+		if took := time.Since(began); took < 300*time.Millisecond || took > 5*time.Second {
 			t.Errorf("%s: took %v", name, took)
 		}
 		want := fmt.Sprintf("Get %q: context deadline exceeded (Client.Timeout exceeded while awaiting headers)", "https://"+address+"/")
-		if got != (Outcome{Reason: Timeout, Output: want}) {
-			t.Errorf("%s: got %+v, want %s", name, got, want)
+		// A machine so busy that this process hardly ran leaves open whose fault it is.
+		if (got != Outcome{Reason: Timeout, Output: want} || err != nil) && got.Reason != AgentLate {
+			t.Errorf("%s: got %+v, error %v, want %s", name, got, err, want)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		began = time.Now()
-		_, err := httpProbe(raw(t, serve), time.Minute, config.HTTPGet{Path: "/", Scheme: "HTTPS"})(ctx)
+		_, err = httpProbe(raw(t, serve), time.Minute, config.HTTPGet{Path: "/", Scheme: "HTTPS"})(ctx)
 		if took := time.Since(began); err == nil || took > 2*time.Second {
 			t.Errorf("%s: stopped after %v, error %v", name, took, err)
 		}

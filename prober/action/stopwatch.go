@@ -188,6 +188,16 @@ func (s *stopwatch) miss() {
 	s.unseen = s.ended
 }
 
+// outwait takes note that the end was put off, and that nothing came of a look-up even so.
+// For the kubelet that is a failure.
+func (s *stopwatch) outwait() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		s.silent = s.timeout
+	}
+}
+
 // ranOut says whether err, which has ended an attempt, comes from its end. Some code drops
 // the error of a connection and complains of what is missing then.
 func (s *stopwatch) ranOut(err error) bool {
