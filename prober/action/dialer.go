@@ -69,7 +69,6 @@ func dialName(ctx context.Context, d *net.Dialer, address string, watch *stopwat
 		}
 		return d.Control(network, address, socket)
 	}
-	watch.move() // to DNS: it may be as silent as a target
 	conn, err := dialHost(ctx, &named, "tcp", address)
 	switch {
 	case err == nil:
