@@ -30,6 +30,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/prober-exporter/prober_exporter/internal/needs"
 )
 
 // silentResolver returns the address of a DNS server that takes every question and
@@ -46,12 +48,10 @@ func silentResolver(t *testing.T) (shell string) {
 		}
 	}
 	if err != nil {
-		t.Skip("nobody may serve DNS here: ", err)
+		needs.Missing(t, fmt.Errorf("a server of DNS: %w", err))
 	}
 	t.Cleanup(func() { server.Close() })
-	if os.Geteuid() != 0 {
-		t.Skip("only root may give a process a resolv.conf of its own")
-	}
+	needs.Root(t)
 	file := filepath.Join(t.TempDir(), "resolv.conf")
 	rewrite(t, file, "nameserver "+address+"\n")
 	return `exec unshare -m sh -c 'mount --bind "` + file + `" /etc/resolv.conf && exec "$0" "$@"' "$0" "$@"`

@@ -159,9 +159,15 @@ func TestRecordedHandlers(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			f, address := build(t, row.name)
-			began := time.Now()
-			got, err := f(t.Context())
-			text := shown(got, err, time.Since(began))
+			var text string
+			for range 5 { // again, if this process did not get to run meanwhile
+				began := time.Now()
+				got, err := f(t.Context())
+				text = shown(got, err, time.Since(began))
+				if got.Reason != AgentLate {
+					break
+				}
+			}
 			if address != closed {
 				_, port := split(address)
 				text = strings.NewReplacer(
