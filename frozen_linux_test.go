@@ -91,8 +91,8 @@ func sendAll(t *testing.T, s syscall.Signal, processes ...*os.Process) {
 }
 
 // An agent that is frozen at any moment for any time, alone or together with its targets,
-// calls no healthy target dead; and one that hangs it does, within its timeout and a second
-// once it runs again.
+// calls no healthy target dead; and one that hangs it does. How soon, TestStopwatch says: the
+// log of this one tells what it took on this machine.
 func TestFrozen(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -126,7 +126,7 @@ func TestFrozen(t *testing.T) {
 	early := failures(t, a, "well", "failed") // while they were starting
 
 	var slowest time.Duration
-	for range repeat(t, 8) {
+	for range repeat(t, 6) {
 		frozen := []*os.Process{a.cmd.Process}
 		if random.IntN(2) == 0 {
 			frozen = append(frozen, healthy.cmd.Process, hanging.cmd.Process)
@@ -207,7 +207,7 @@ func TestStarved(t *testing.T) {
 			})
 			early := failures(t, a, "well", "failed") // while they were starting
 			hogs(t, c.hogs, c.nicer)
-			for range repeat(t, 3) {
+			for range repeat(t, 2) {
 				wait(t, time.Second)
 			}
 			if failed := failures(t, a, "well", "failed"); !slices.Equal(failed, early) {
