@@ -126,6 +126,7 @@ func TestFrozen(t *testing.T) {
 	early := failures(t, a, "well", "failed") // while they were starting
 
 	var slowest time.Duration
+	var freezes []string
 	for range repeat(t, 6) {
 		frozen := []*os.Process{a.cmd.Process}
 		if random.IntN(2) == 0 {
@@ -142,7 +143,9 @@ func TestFrozen(t *testing.T) {
 		wait(t, before)
 		sendAll(t, syscall.SIGSTOP, frozen...)
 		wait(t, lasts)
+		slices.Reverse(frozen) // a target that is still frozen beside an agent that runs does hang
 		sendAll(t, syscall.SIGCONT, frozen...)
+		freezes = append(freezes, fmt.Sprintf("%v (%d processes) until %s", lasts, len(frozen), time.Now().UTC().Format(time.TimeOnly)))
 		if hangsLast {
 			wait(t, after)
 			hanging.tell("lock")
@@ -159,7 +162,7 @@ func TestFrozen(t *testing.T) {
 	}
 	t.Logf("a target that hangs was seen after %v at most; of %d healthy targets attempts are unknown", slowest, len(failures(t, a, "well", "unknown")))
 	if failed := failures(t, a, "well", "failed"); !slices.Equal(failed, early) {
-		t.Errorf("healthy targets failed: %q, before %q\n%s", failed, early, a.log)
+		t.Errorf("healthy targets failed: %q, before %q\nfrozen for %q\n%s", failed, early, freezes, a.log)
 	}
 }
 
