@@ -91,7 +91,7 @@ func sendAll(t *testing.T, s syscall.Signal, processes ...*os.Process) {
 }
 
 // An agent that is frozen at any moment for any time, alone or together with its targets,
-// calls no healthy target dead; and one that hangs it does. How soon, TestStopwatch says: the
+// calls no healthy target dead; and one that hangs it does. TestStopwatch says how soon; the
 // log of this one tells what it took on this machine.
 func TestFrozen(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
