@@ -98,12 +98,7 @@ func TestLogCannotBeWritten(t *testing.T) {
 	for what, sink := range map[string]*os.File{"the disk is full": full, "the reader has gone": gone} {
 		t.Run(what, func(t *testing.T) {
 			app := newApp(t)
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			address := l.Addr().String() // free again, so that it need not be read from the log
-			l.Close()
+			address := "127.0.0.1:" + keptPort(t) // it cannot be read from the log
 			cmd := command(t, "--config.file="+write(t, "targets:"+app.target("app", "    instance: {source: static}")),
 				"--web.listen-address=127.0.0.1:0", "--health.listen-address="+address)
 			cmd.Stderr = sink

@@ -70,9 +70,9 @@ func dockerExec(t *testing.T, w *dockerWorld) {
 		wantErr bool
 	}{
 		{command: "/app exit 0 well", want: action.Outcome{Success: true, Output: "well\n"}},
-		{command: "/app exit 3 not well", want: action.Outcome{Reason: action.ExitCode, Output: "not\nwell\n"}},
-		{command: "/app exit 127 OCI runtime exec failed", want: action.Outcome{Reason: action.ExitCode, Output: "OCI\nruntime\nexec\nfailed\n"}},
-		{command: "/app exit 137", want: action.Outcome{Reason: action.ExitCode}},
+		{command: "/app exit 3 not well", want: action.Outcome{Reason: action.ExitCode, ExitCode: 3, Output: "not\nwell\n"}},
+		{command: "/app exit 127 OCI runtime exec failed", want: action.Outcome{Reason: action.ExitCode, ExitCode: 127, Output: "OCI\nruntime\nexec\nfailed\n"}},
+		{command: "/app exit 137", want: action.Outcome{Reason: action.ExitCode, ExitCode: 137}},
 		{command: "/app turns", want: action.Outcome{Success: true, Output: "out0 err0 out1 err1 out2 err2 "}},
 		{command: "/app env COLOUR", want: action.Outcome{Success: true, Output: "blue"}},
 		{command: "/app env SHAPE", want: action.Outcome{Success: true, Output: "round"}},

@@ -117,9 +117,8 @@ func TestProcessName(t *testing.T) {
 	}
 	p, _ := watching(t)
 	p.Watch(byMatch("app", `\) S 1 \( `+word))
-	if got := p.Describe("app").PID; got != pid {
-		t.Errorf("%d leads, want %d", got, pid)
-	}
+	run(t, p)
+	eventually(t, "it leads", func() bool { return p.Describe("app").PID == pid })
 }
 
 // Without a proc file system of ours nothing is seen and everything stays: 1 warning,
