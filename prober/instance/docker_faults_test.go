@@ -49,6 +49,7 @@ func TestDockerNoSocket(t *testing.T) {
 	f.start()
 	s.await("app", dockerLife(1, 1, gate.Running))
 	s.until("up", s.Up)
+	s.until("said to be in reach", func() bool { return s.log.count("level=INFO", "in reach again") > 0 })
 	if all, info := s.log.count(""), s.log.count("level=INFO", "in reach again"); all != 2 || info != 1 {
 		t.Errorf("%d lines, %d at info; want 2, 1", all, info)
 	}
