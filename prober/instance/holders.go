@@ -93,8 +93,10 @@ func (s *Listener) reborn(now time.Time) map[string]bool {
 	for name, l := range s.targets {
 		if command := l.holder.command; command != "" && l.overdue(now) {
 			targets[name] = command
-			if at, known := commands[command]; !known || l.endedAt.Before(at) {
-				commands[command] = l.endedAt.Add(-rebirth)
+			// Of two with one command line a process counts that is younger than both ends: one
+			// of them may have ended for good.
+			if since := l.endedAt.Add(-rebirth); since.After(commands[command]) {
+				commands[command] = since
 			}
 		}
 	}
