@@ -125,6 +125,33 @@ func TestBegun(t *testing.T) {
 	}
 }
 
+// Two targets have had the same command line, one of them ended for good: a process that
+// is younger than both ends is another life of them, one between the ends is not.
+func TestRebornOfTwo(t *testing.T) {
+	command := "sleep " + unique()
+	seeing(t, command)
+	now := time.Now()
+	for _, c := range []struct {
+		ends [2]time.Duration // before now, when the process began
+		want bool
+	}{
+		{[2]time.Duration{time.Hour, 2 * time.Hour}, true},
+		{[2]time.Duration{2 * time.Hour, time.Hour}, true},
+		{[2]time.Duration{time.Hour, -time.Hour}, false},
+		{[2]time.Duration{-time.Hour, time.Hour}, false},
+	} {
+		l := NewListener(slog.New(slog.DiscardHandler))
+		ended := gate.Instance{Phase: gate.Terminated}
+		for i, name := range []string{"one", "two"} {
+			l.targets[name] = &listening{instance: ended, holder: holder{command: command}, endedAt: now.Add(-c.ends[i])}
+		}
+		got := l.reborn(now.Add(3 * time.Hour))
+		if got["one"] != c.want || got["two"] != c.want {
+			t.Errorf("ended %v before: %v, want %t for both", c.ends, got, c.want)
+		}
+	}
+}
+
 // Walks over all processes keep their distance.
 func TestWitnessIsBounded(t *testing.T) {
 	w := newWitness().(*proc)
