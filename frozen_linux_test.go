@@ -101,7 +101,7 @@ func TestFrozen(t *testing.T) {
 		return least + time.Duration(random.Int64N(int64(most-least)))
 	}
 
-	ports := freePorts(t, 6)
+	ports := ports(t, 6)
 	well := victimPlan{Ports: ports[:1], TLS: ports[1], GRPC: ports[2], Takes: 100 * time.Millisecond}
 	ill := victimPlan{Ports: ports[3:4], TLS: ports[4], GRPC: ports[5]}
 	healthy, hanging := startVictim(t, well), startVictim(t, ill)
@@ -194,7 +194,7 @@ func TestStarved(t *testing.T) {
 		{"0.1", 19, 8, 10, []string{"http", "name"}},
 	} {
 		t.Run(fmt.Sprintf("nice %d, %d hogs, %s s", c.nice, c.hogs, c.timeout), func(t *testing.T) {
-			ports := freePorts(t, 6)
+			ports := ports(t, 6)
 			well := victimPlan{Ports: ports[:1], TLS: ports[1], GRPC: ports[2]}
 			ill := victimPlan{Ports: ports[3:4], TLS: ports[4], GRPC: ports[5]}
 			startVictim(t, well)

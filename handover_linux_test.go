@@ -18,12 +18,11 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 // What sockets alone do not tell: a hand-over from a restart, a boot from a target that has
@@ -33,7 +32,7 @@ import (
 // the time, although every probe has a delay. Startup and readiness are asked at once.
 func TestHandOverOfAPort(t *testing.T) {
 	t.Parallel()
-	port := freePorts(t, 1)[0]
+	port := testutil.Port(t)
 	old := startVictim(t, victimPlan{Ports: []string{port}})
 	served(t, port)
 	a := start(t, flags(write(t, fmt.Sprintf(`
@@ -75,7 +74,7 @@ targets:
 // hangs is judged.
 func TestEndForGood(t *testing.T) {
 	t.Parallel()
-	port := freePorts(t, 1)[0]
+	port := testutil.Port(t)
 	v := startVictim(t, victimPlan{Ports: []string{port}})
 	a := start(t, flags(write(t, fmt.Sprintf(`
 targets:
@@ -117,7 +116,7 @@ targets:
 // Then it is, and the first socket takes the failure back.
 func TestFirstBootThatHangs(t *testing.T) {
 	t.Parallel()
-	port := keptPort(t)
+	port := testutil.Port(t)
 	begin := time.Now()
 	a := start(t, flags(write(t, fmt.Sprintf(`
 targets:
@@ -154,7 +153,7 @@ targets:
 // of the target is seen beside it.
 func TestNeighbourOnIPv6(t *testing.T) {
 	t.Parallel()
-	port := freePorts(t, 1)[0]
+	port := testutil.Port(t)
 	startVictim(t, victimPlan{Ports: []string{port}, V6: true})
 	v := startVictim(t, victimPlan{Ports: []string{port}})
 	served(t, port)
@@ -182,27 +181,6 @@ func served(t *testing.T, port string) {
 		}
 		return nil
 	})
-}
-
-// keptPort returns a port that nobody listens on, and that the system gives nobody else
-// until the end of the test.
-func keptPort(t *testing.T) string {
-	t.Helper()
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = unix.Close(fd) })
-	err = errors.Join(unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1),
-		unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	is, err := unix.Getsockname(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strconv.Itoa(is.(*unix.SockaddrInet4).Port)
 }
 
 // refused waits until nobody listens on a port.

@@ -80,7 +80,7 @@ func TestLogThatNobodyReads(t *testing.T) {
 		if _, err := stderr.Write(make([]byte, 4096)); err != nil { // the first line is stuck already
 			t.Fatal(err)
 		}
-		ports := freePorts(t, 2)
+		ports := ports(t, 2)
 		cmd := command(t, "--config.file="+file, "--log.level=debug", "--shutdown.delay="+delay,
 			"--web.listen-address=127.0.0.1:"+ports[0], "--health.listen-address=127.0.0.1:"+ports[1])
 		cmd.Stderr = stderr

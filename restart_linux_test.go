@@ -21,6 +21,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 // Restarts as the default source sees them: an application in a process of its own is
@@ -31,7 +33,7 @@ import (
 // and that was one restart.
 func TestRestartOfADeadlock(t *testing.T) {
 	t.Parallel()
-	port := freePorts(t, 1)[0]
+	port := testutil.Port(t)
 	v := startVictim(t, victimPlan{Ports: []string{port}})
 	a := start(t, flags(write(t, fmt.Sprintf(`
 targets:
@@ -76,7 +78,7 @@ targets:
 // would be enough, and /ready/app is 503 until it is back.
 func TestRestartOfACrash(t *testing.T) {
 	t.Parallel()
-	port := freePorts(t, 1)[0]
+	port := testutil.Port(t)
 	v := startVictim(t, victimPlan{Ports: []string{port}})
 	a := start(t, flags(write(t, fmt.Sprintf(`
 targets:
@@ -106,7 +108,7 @@ targets:
 // that one begins anew.
 func TestRestartIntoAHungBoot(t *testing.T) {
 	t.Parallel()
-	port := freePorts(t, 1)[0]
+	port := testutil.Port(t)
 	v := startVictim(t, victimPlan{Ports: []string{port}})
 	a := start(t, flags(write(t, fmt.Sprintf(`
 targets:
@@ -139,7 +141,7 @@ targets:
 // failures count, and nobody waits for the end of maxHoldSeconds.
 func TestListenerClosed(t *testing.T) {
 	t.Parallel()
-	port := freePorts(t, 1)[0]
+	port := testutil.Port(t)
 	v := startVictim(t, victimPlan{Ports: []string{port}})
 	a := start(t, flags(write(t, fmt.Sprintf(`
 targets:
@@ -156,7 +158,7 @@ targets:
 // hold for longer than maxHoldSeconds.
 func TestRestartBehindAProxy(t *testing.T) {
 	t.Parallel()
-	port := freePorts(t, 1)[0]
+	port := testutil.Port(t)
 	proxy, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -215,7 +217,7 @@ func forward(l net.Listener, address string) {
 // than the agent, so that no initial delay runs again, and it is called by the same id.
 func TestRestartOfTheAgent(t *testing.T) {
 	t.Parallel()
-	port := freePorts(t, 1)[0]
+	port := testutil.Port(t)
 	startVictim(t, victimPlan{Ports: []string{port}})
 	eventually(t, "the app serves", func() error {
 		if status, body := get(t, "http://127.0.0.1:"+port); status != 200 {
@@ -253,7 +255,7 @@ targets:
 // is one.
 func TestRestartOfThreePorts(t *testing.T) {
 	t.Parallel()
-	ports := freePorts(t, 3)
+	ports := ports(t, 3)
 	plan := victimPlan{Ports: ports[:2], GRPC: ports[2]}
 	v := startVictim(t, plan)
 	a := start(t, flags(write(t, fmt.Sprintf(`
@@ -283,7 +285,7 @@ targets:
 // instance at once.
 func TestDeclaredWhileEnded(t *testing.T) {
 	t.Parallel()
-	port := freePorts(t, 1)[0]
+	port := testutil.Port(t)
 	v := startVictim(t, victimPlan{Ports: []string{port}})
 	a := start(t, flags(write(t, fmt.Sprintf(`
 targets:

@@ -30,6 +30,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 // All ways to reload are one path: a good file is applied, a bad one is refused and
@@ -235,12 +237,7 @@ func TestWebAddressTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	web := taken.Addr().String()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	health := l.Addr().String()
-	l.Close()
+	health := "127.0.0.1:" + testutil.Port(t)
 	a := &agent{t: t, log: &logBuffer{}, web: "http://" + web, health: "http://" + health, exit: make(chan int, 1)}
 	ctx, cancel := context.WithCancel(context.Background())
 	a.cancel = cancel

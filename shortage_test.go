@@ -24,6 +24,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 // With 64 files at most and a crowd of idle clients on the web listener, healthy
@@ -98,7 +100,7 @@ func TestLogCannotBeWritten(t *testing.T) {
 	for what, sink := range map[string]*os.File{"the disk is full": full, "the reader has gone": gone} {
 		t.Run(what, func(t *testing.T) {
 			app := newApp(t)
-			address := "127.0.0.1:" + keptPort(t) // it cannot be read from the log
+			address := "127.0.0.1:" + testutil.Port(t) // it cannot be read from the log
 			cmd := command(t, "--config.file="+write(t, "targets:"+app.target("app", "    instance: {source: static}")),
 				"--web.listen-address=127.0.0.1:0", "--health.listen-address="+address)
 			cmd.Stderr = sink

@@ -27,6 +27,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 // The example runs as it stands but for the port: ready within two seconds, and
@@ -36,13 +38,8 @@ func TestExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
-	_, port, _ := net.SplitHostPort(address)
+	port := testutil.Port(t)
+	address := "127.0.0.1:" + port
 	file := write(t, strings.ReplaceAll(string(example), "9709", port))
 	begin := time.Now()
 	a := start(t, "--config.file="+file, "--web.listen-address="+address)

@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/internal/needs"
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 // hook runs the preStop hook with the flags of an agent, in this process.
@@ -85,18 +86,13 @@ func TestTerminatingInVain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	nobody, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobody.Close()
 	encrypted := httptest.NewUnstartedServer(http.NotFoundHandler())
 	encrypted.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelWarn)
 	encrypted.StartTLS()
 	defer encrypted.Close()
 	for address, want := range map[string]string{
 		silent.Addr().String():             "deadline exceeded",
-		nobody.Addr().String():             "refused",
+		"127.0.0.1:" + testutil.Port(t):    "refused",
 		encrypted.Listener.Addr().String(): "answers 400",
 		"vsock://:9708":                    "vsock",
 	} {

@@ -32,6 +32,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 // victimEnv, set, makes the test binary a victim: an application of its own process,
@@ -166,17 +168,12 @@ func victimMain(text string) {
 	select {} // the test kills it
 }
 
-// freePorts returns ports that nobody listens on.
-func freePorts(t *testing.T, n int) []string {
+// ports returns n ports that nobody listens on.
+func ports(t *testing.T, n int) []string {
 	t.Helper()
 	ports := make([]string, n)
 	for i := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		_, ports[i], _ = net.SplitHostPort(l.Addr().String())
+		ports[i] = testutil.Port(t)
 	}
 	return ports
 }

@@ -36,6 +36,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 // hang holds a server's handler until its client has gone.
@@ -234,15 +235,7 @@ func serveApart([]string) {
 }
 
 // closedPort is an address where nobody listens.
-func closedPort(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
+func closedPort(t testing.TB) string { return "127.0.0.1:" + testutil.Port(t) }
 
 func split(address string) (host string, port int) {
 	host, number, err := net.SplitHostPort(address)

@@ -24,6 +24,7 @@ import (
 	"testing"
 
 	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 	"github.com/prober-exporter/prober_exporter/prober/gate"
 )
 
@@ -65,7 +66,7 @@ func port(l net.Listener) int { return l.Addr().(*net.TCPAddr).Port }
 // A socket of the kernel's that is closed and made again on the same port is another
 // instance; in between there is none.
 func TestListenerSeesARestart(t *testing.T) {
-	s := sharing(t, "127.0.0.1:0")
+	s := sharing(t, "127.0.0.1:"+testutil.Port(t))
 	_, look := watchingPorts(t, port(s))
 	first := look()
 	if first.Phase != gate.Running || !first.StartedAt.IsZero() {
@@ -84,7 +85,7 @@ func TestListenerSeesARestart(t *testing.T) {
 // Two sockets share a port by SO_REUSEPORT; as long as one of those that were there
 // before is left, it is the same instance.
 func TestListenerSeesWorkersComeAndGo(t *testing.T) {
-	one := sharing(t, "127.0.0.1:0")
+	one := sharing(t, "127.0.0.1:"+testutil.Port(t))
 	address := one.Addr().String()
 	_, look := watchingPorts(t, port(one))
 	first := look().ID
@@ -103,7 +104,7 @@ func TestListenerSeesWorkersComeAndGo(t *testing.T) {
 
 // A socket that is handed over to another process is the same instance.
 func TestListenerSeesAHandOver(t *testing.T) {
-	s := sharing(t, "127.0.0.1:0")
+	s := sharing(t, "127.0.0.1:"+testutil.Port(t))
 	_, look := watchingPorts(t, port(s))
 	first := look().ID
 	f, err := s.(*net.TCPListener).File()
@@ -129,7 +130,7 @@ func TestListenerSeesAHandOver(t *testing.T) {
 
 // Of three ports, the instance lives as long as one listens.
 func TestListenerSeesThreePortsAsOne(t *testing.T) {
-	a, b, c := sharing(t, "127.0.0.1:0"), sharing(t, "[::]:0"), sharing(t, "0.0.0.0:0")
+	a, b, c := sharing(t, "127.0.0.1:"+testutil.Port(t)), sharing(t, "[::]:"+testutil.Port(t)), sharing(t, "0.0.0.0:"+testutil.Port(t))
 	_, look := watchingPorts(t, port(a), port(b), port(c))
 	first := look().ID
 	for _, s := range []net.Listener{a, b} {
@@ -155,7 +156,7 @@ func TestListenerSeesThreePortsAsOne(t *testing.T) {
 
 // Connections to the socket, open or half closed, are not listeners.
 func TestListenerIgnoresConnections(t *testing.T) {
-	s := sharing(t, "127.0.0.1:0")
+	s := sharing(t, "127.0.0.1:"+testutil.Port(t))
 	_, look := watchingPorts(t, port(s))
 	conn, err := net.Dial("tcp", s.Addr().String())
 	if err != nil {

@@ -33,6 +33,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 	"github.com/prober-exporter/prober_exporter/prober/gate"
 )
 
@@ -213,7 +214,11 @@ func socketOf(t testing.TB, l net.Listener) *os.File {
 // owner starts a process that listens at a port of all addresses; at 0 it is nobody else's.
 func owner(t testing.TB, at uint16) (pid int, port uint16) {
 	t.Helper()
-	l := listen(t, "tcp", ":"+strconv.Itoa(int(at)), true)
+	where := strconv.Itoa(int(at))
+	if at == 0 {
+		where = testutil.Port(t)
+	}
+	l := listen(t, "tcp", ":"+where, true)
 	port = addrOf(l).Port()
 	f := socketOf(t, l)
 	defer f.Close()

@@ -1,0 +1,50 @@
+// Copyright 2026 The prober_exporter Authors
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+// Package testutil is the home of what the tests of several packages share.
+package testutil
+
+import (
+	"errors"
+	"strconv"
+	"syscall"
+	"testing"
+)
+
+// Port returns a port of 127.0.0.1 on which nobody listens. Until the test ends, the
+// system gives the port to nobody who asks for any free one; whoever asks for this very
+// port may listen on it, and do so again.
+func Port(t testing.TB) string {
+	t.Helper()
+	// A socket that is bound and does not listen keeps the port: those of Go's net package
+	// bind beside it, as they set SO_REUSEADDR, too.
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Close(fd) })
+	err = errors.Join(syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1),
+		syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bound, err := syscall.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, ok := bound.(*syscall.SockaddrInet4)
+	if !ok {
+		t.Fatalf("bound to %v", bound)
+	}
+	return strconv.Itoa(at.Port)
+}
