@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Copyright 2026 The prober_exporter Authors
-# Licensed under the Apache License, Version 2.0; see LICENSE.
+# SPDX-License-Identifier: Apache-2.0
 #
 # Runs the pods of examples/kubernetes on a real kubelet with a real containerd, which run
 # in namespaces of their own and leave nothing behind. It installs what of the system is

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # Copyright 2026 The prober_exporter Authors
-# Licensed under the Apache License, Version 2.0; see LICENSE.
+# SPDX-License-Identifier: Apache-2.0
 #
 # What the scripts of the end-to-end suites have in common; to be sourced.
 

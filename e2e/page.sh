@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Copyright 2026 The prober_exporter Authors
-# Licensed under the Apache License, Version 2.0; see LICENSE.
+# SPDX-License-Identifier: Apache-2.0
 #
 # Runs the tests of the status page in a real Chromium. It installs it if there is none;
 # `make e2e-page` builds the agent. Arguments go to go test.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Copyright 2026 The prober_exporter Authors
-# Licensed under the Apache License, Version 2.0; see LICENSE.
+# SPDX-License-Identifier: Apache-2.0
 #
 # Runs the tests of the mixin, and the end-to-end tests against a real Prometheus and a
 # real Alertmanager, all on loopback. It installs them if there are none and it may;

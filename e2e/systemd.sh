@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Copyright 2026 The prober_exporter Authors
-# Licensed under the Apache License, Version 2.0; see LICENSE.
+# SPDX-License-Identifier: Apache-2.0
 #
 # Runs the units of examples/systemd under a real systemd, in a virtual machine (without
 # hardware support if there is none). It installs what it needs; the file system of the

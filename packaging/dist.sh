@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Copyright 2026 The prober_exporter Authors
-# Licensed under the Apache License, Version 2.0; see LICENSE.
+# SPDX-License-Identifier: Apache-2.0
 #
 # dist.sh VERSION BUILDFLAGS LDFLAGS OS/ARCH...: an archive for each platform in dist/,
 # named as Prometheus names its own, and sha256sums.txt beside them. The same commit gives

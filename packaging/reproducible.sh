@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Copyright 2026 The prober_exporter Authors
-# Licensed under the Apache License, Version 2.0; see LICENSE.
+# SPDX-License-Identifier: Apache-2.0
 #
 # reproducible.sh: builds the commit that is checked out twice, each time in a clone
 # somewhere else with an empty build cache, and compares what comes out to the bit.

@@ -1,5 +1,5 @@
 // Copyright 2026 The prober_exporter Authors
-// Licensed under the Apache License, Version 2.0; see LICENSE.
+// SPDX-License-Identifier: Apache-2.0
 
 // The few parts of Grafana's dashboard model that are used here.
 {

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Copyright 2026 The prober_exporter Authors
-# Licensed under the Apache License, Version 2.0; see LICENSE.
+# SPDX-License-Identifier: Apache-2.0
 #
 # The first process of the namespaces that the daemon and its containers live in. It
 # makes them ready, says so, and reaps what the daemon leaves behind. With its end all

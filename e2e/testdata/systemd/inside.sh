@@ -1,6 +1,6 @@
 #!/bin/bash
 # Copyright 2026 The prober_exporter Authors
-# Licensed under the Apache License, Version 2.0; see LICENSE.
+# SPDX-License-Identifier: Apache-2.0
 #
 # Runs in the machine, under its systemd: one line "ok" or "FAIL" a promise, and in the end
 # how many there were.
