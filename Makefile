@@ -23,7 +23,7 @@ BUILDFLAGS := -trimpath -buildvcs=false
 # What probes run is compiled with inlining, all else without: a third of a Go binary are
 # tables about functions, and inlining makes them longer. .promu.yml says the same.
 HOT := github.com/prober-exporter/prober_exporter/prober github.com/prober-exporter/prober_exporter/prober/action \
-	github.com/prober-exporter/prober_exporter/prober/gate github.com/prober-exporter/prober_exporter/collector \
+	github.com/prober-exporter/prober_exporter/gate github.com/prober-exporter/prober_exporter/collector \
 	golang.org/x/sys/... runtime internal/... sync/... syscall net bytes strings strconv time context bufio io unicode/utf8 \
 	slices math/bits compress/flate hash/crc32 crypto/tls crypto/internal/... vendor/golang.org/x/crypto/...
 BUILDFLAGS += -gcflags=all=-l $(HOT:%=-gcflags=%=)

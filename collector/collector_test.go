@@ -19,9 +19,9 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/gate"
 	"github.com/prober-exporter/prober_exporter/prober"
 	"github.com/prober-exporter/prober_exporter/prober/action"
-	"github.com/prober-exporter/prober_exporter/prober/gate"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")

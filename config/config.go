@@ -9,7 +9,7 @@ package config
 import (
 	"time"
 
-	"github.com/prober-exporter/prober_exporter/prober/gate"
+	"github.com/prober-exporter/prober_exporter/gate"
 )
 
 // Config is a whole configuration file, after defaults and validation.

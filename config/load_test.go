@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prober-exporter/prober_exporter/prober/gate"
+	"github.com/prober-exporter/prober_exporter/gate"
 )
 
 func load(t testing.TB, text string) (*Config, []Notice, error) {

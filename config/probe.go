@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prober-exporter/prober_exporter/prober/gate"
+	"github.com/prober-exporter/prober_exporter/gate"
 )
 
 // The API server's defaults (rule 13.1).

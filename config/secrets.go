@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/prober-exporter/prober_exporter/prober/gate"
+	"github.com/prober-exporter/prober_exporter/gate"
 )
 
 // leastSecret is the length from which a secret is looked for in output: anything

@@ -7,7 +7,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/prober-exporter/prober_exporter/prober/gate"
+	"github.com/prober-exporter/prober_exporter/gate"
 )
 
 // begun is a turn that has begun.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prober-exporter/prober_exporter/gate"
 	"github.com/prober-exporter/prober_exporter/prober/action"
-	"github.com/prober-exporter/prober_exporter/prober/gate"
 )
 
 // counts are what a probe's series count.

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/gate"
 	"github.com/prober-exporter/prober_exporter/prober/action"
-	"github.com/prober-exporter/prober_exporter/prober/gate"
 )
 
 // 15 reloads, 2 s apart, that change a label keep no dead target alive, nor do they kill

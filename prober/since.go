@@ -6,7 +6,7 @@ package prober
 import (
 	"time"
 
-	"github.com/prober-exporter/prober_exporter/prober/gate"
+	"github.com/prober-exporter/prober_exporter/gate"
 )
 
 // since is when the flags of a target changed last, in Unix nanoseconds.

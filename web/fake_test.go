@@ -24,9 +24,9 @@ import (
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/gate"
 	"github.com/prober-exporter/prober_exporter/prober"
 	"github.com/prober-exporter/prober_exporter/prober/action"
-	"github.com/prober-exporter/prober_exporter/prober/gate"
 )
 
 var _ Prober = (*prober.Manager)(nil)

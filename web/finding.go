@@ -6,8 +6,8 @@ package web
 import (
 	"fmt"
 
+	"github.com/prober-exporter/prober_exporter/gate"
 	"github.com/prober-exporter/prober_exporter/prober"
-	"github.com/prober-exporter/prober_exporter/prober/gate"
 )
 
 // finding says why a target does not pass a check: a probe and the bounded reason of

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prober-exporter/prober_exporter/gate"
 	"github.com/prober-exporter/prober_exporter/prober"
-	"github.com/prober-exporter/prober_exporter/prober/gate"
 )
 
 // check is one of the three questions that are asked of targets.

@@ -19,9 +19,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prober-exporter/prober_exporter/gate"
 	"github.com/prober-exporter/prober_exporter/prober"
 	"github.com/prober-exporter/prober_exporter/prober/action"
-	"github.com/prober-exporter/prober_exporter/prober/gate"
 )
 
 // mixed has a target in each state.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prober-exporter/prober_exporter/gate"
 	"github.com/prober-exporter/prober_exporter/prober"
-	"github.com/prober-exporter/prober_exporter/prober/gate"
 )
 
 // state is how a target is, in one word. A target is in one state; the worst comes

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prober-exporter/prober_exporter/gate"
 	"github.com/prober-exporter/prober_exporter/prober"
-	"github.com/prober-exporter/prober_exporter/prober/gate"
 	"github.com/prober-exporter/prober_exporter/prober/output"
 )
 

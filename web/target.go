@@ -6,8 +6,8 @@ package web
 import (
 	"time"
 
+	"github.com/prober-exporter/prober_exporter/gate"
 	"github.com/prober-exporter/prober_exporter/prober"
-	"github.com/prober-exporter/prober_exporter/prober/gate"
 	"github.com/prober-exporter/prober_exporter/prober/instance"
 )
 

@@ -19,8 +19,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prober-exporter/prober_exporter/gate"
 	"github.com/prober-exporter/prober_exporter/prober"
-	"github.com/prober-exporter/prober_exporter/prober/gate"
 )
 
 // Prober is whom the handlers ask and tell; a prober.Manager is one. Its methods

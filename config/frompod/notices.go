@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/prober-exporter/prober_exporter/config"
-	"github.com/prober-exporter/prober_exporter/prober/gate"
+	"github.com/prober-exporter/prober_exporter/gate"
 )
 
 // warnings says what will be otherwise than with the kubelet as the prober.

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prober-exporter/prober_exporter/prober/gate"
+	"github.com/prober-exporter/prober_exporter/gate"
 )
 
 // dockerDaemon is a daemon on a real socket, with containers that a test sets. What it

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prober-exporter/prober_exporter/prober/gate"
+	"github.com/prober-exporter/prober_exporter/gate"
 )
 
 // dockerNotStartedError says that a command was not started: it says nothing of the target.

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prober-exporter/prober_exporter/prober/gate"
+	"github.com/prober-exporter/prober_exporter/gate"
 )
 
 // dockerExecs plays the commands in a daemon's containers: each exec gets the same.

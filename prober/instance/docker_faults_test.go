@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/config"
-	"github.com/prober-exporter/prober_exporter/prober/gate"
+	"github.com/prober-exporter/prober_exporter/gate"
 )
 
 // A socket that is not there is told of at once, in 1 line that says what to do, and

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prober-exporter/prober_exporter/prober/gate"
+	"github.com/prober-exporter/prober_exporter/gate"
 )
 
 // A hung command is killed where the agent sees its process, and is then not awaited; a

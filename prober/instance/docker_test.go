@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/prober-exporter/prober_exporter/config"
-	"github.com/prober-exporter/prober_exporter/prober/gate"
+	"github.com/prober-exporter/prober_exporter/gate"
 )
 
 var _ Watcher = (*Docker)(nil)

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prober-exporter/prober_exporter/prober/gate"
+	"github.com/prober-exporter/prober_exporter/gate"
 )
 
 // A command that hangs is a timeout in each of 3 attempts, and runs 1 time; once it has

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prober-exporter/prober_exporter/prober/gate"
+	"github.com/prober-exporter/prober_exporter/gate"
 )
 
 // maxLabelled is how many containers of one label are inspected.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/config"
-	"github.com/prober-exporter/prober_exporter/prober/gate"
+	"github.com/prober-exporter/prober_exporter/gate"
 )
 
 // A target that is watched again keeps its instance if it is the same container, and one

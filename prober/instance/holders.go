@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/prober-exporter/prober_exporter/prober/gate"
+	"github.com/prober-exporter/prober_exporter/gate"
 )
 
 // holder is who holds the sockets of a target. The zero value: nobody has looked.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/prober-exporter/prober_exporter/prober/gate"
+	"github.com/prober-exporter/prober_exporter/gate"
 )
 
 // pod is what a kubelet's worker reads of a pod; the rest of it is skipped.

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prober-exporter/prober_exporter/prober/gate"
+	"github.com/prober-exporter/prober_exporter/gate"
 )
 
 // tokenOf is a token that is bound to a pod.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prober-exporter/prober_exporter/prober/gate"
+	"github.com/prober-exporter/prober_exporter/gate"
 )
 
 func (r *podRun) want(t *testing.T, id string, phase gate.Phase) {

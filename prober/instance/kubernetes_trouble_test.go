@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prober-exporter/prober_exporter/prober/gate"
+	"github.com/prober-exporter/prober_exporter/gate"
 )
 
 // podAnswers are answers that are not what was asked for, and what the log says of them.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prober-exporter/prober_exporter/prober/gate"
+	"github.com/prober-exporter/prober_exporter/gate"
 )
 
 // A table that cannot be read is no restart: the last view stays, it is said once and

@@ -14,8 +14,8 @@ import (
 	"testing"
 
 	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/gate"
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
-	"github.com/prober-exporter/prober_exporter/prober/gate"
 )
 
 // sharing listens on an address that others may listen on as well.

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/config"
-	"github.com/prober-exporter/prober_exporter/prober/gate"
+	"github.com/prober-exporter/prober_exporter/gate"
 )
 
 // board is a table of sockets that a test writes; a read of it takes cost.

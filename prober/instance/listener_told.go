@@ -6,7 +6,7 @@ package instance
 import (
 	"time"
 
-	"github.com/prober-exporter/prober_exporter/prober/gate"
+	"github.com/prober-exporter/prober_exporter/gate"
 )
 
 // What a listener is told, by the probes of its targets and by those who ask about them.

@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/prober-exporter/prober_exporter/gate"
 	"github.com/prober-exporter/prober_exporter/internal/needs"
-	"github.com/prober-exporter/prober_exporter/prober/gate"
 )
 
 // TestProcessHelper is no test: it is what other tests run in a process of its own.

@@ -23,8 +23,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/gate"
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
-	"github.com/prober-exporter/prober_exporter/prober/gate"
 )
 
 // processHelperEnv makes TestProcessHelper act: its value names what it is.

@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/prober-exporter/prober_exporter/gate"
 	"github.com/prober-exporter/prober_exporter/internal/needs"
-	"github.com/prober-exporter/prober_exporter/prober/gate"
 )
 
 // Without the right to see whose port it is, the source says so at load, once, with what

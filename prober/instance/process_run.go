@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/prober-exporter/prober_exporter/prober/gate"
+	"github.com/prober-exporter/prober_exporter/gate"
 )
 
 // lookAtAll is a look at every target, by who has the turn.

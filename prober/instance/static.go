@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/config"
-	"github.com/prober-exporter/prober_exporter/prober/gate"
+	"github.com/prober-exporter/prober_exporter/gate"
 )
 
 // Static is one instance for ever: restarts are not seen. Its initial delays count

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prober-exporter/prober_exporter/prober/gate"
+	"github.com/prober-exporter/prober_exporter/gate"
 )
 
 // A static source has one instance for ever, which runs since the target was first
