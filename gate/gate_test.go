@@ -83,21 +83,21 @@ func TestScripts(t *testing.T) {
 	}{
 		{"the third failure in a row fails liveness and holds it", Liveness, known, 0, "FFFSS", "SSF!f!f!"},
 		{"a success between failures starts the run anew", Liveness, known, 0, "FFSFF", "SSSSS"},
-		{"4.22: the run survives a new instance, one more failure kills it", Liveness, known, 0, "FFwF", "SSfF!"},
-		{"4.22: after a hold the run begins at 0 for the new instance", Liveness, known, 0, "FFFnFFF", "SSF!SSSF!"},
-		{"4.22: readiness carries its successes over", Readiness, Params{SuccessThreshold: 3, FailureThreshold: 3}, 0, "SSSnS", "FFSSS"},
-		{"4.17: startup holds after success", Startup, known, 0, "FS", "US!"},
-		{"4.17: startup holds after failure", Startup, known, 0, "FFF", "UUF!"},
-		{"4.17: readiness never holds", Readiness, known, 0, "SFFFFS", "SSSFFS"},
-		{"4.18: a new instance lifts the hold and brings the initial value back", Startup, known, 0, "Sn", "S!S!"},
-		{"4.7: on hold, a terminated instance changes nothing", Startup, known, 0, "St", "S!s!"},
-		{"4.8: what does not run fails at once", Liveness, known, 0, "SwS", "SfS"},
-		{"4.8: what has ended for good ends the probe", Readiness, known, 0, "St", "Sfx"},
-		{"4.9: deletion ends liveness with Success", Liveness, known, 0, "FFd", "SSsx"},
-		{"4.9: deletion does not concern readiness", Readiness, known, 0, "Sdd", "SSS"},
-		{"4.12 and 4.23: an attempt that could not be made is as if it had not been", Liveness, known, 0, "FEFEF", "SSSSF!"},
-		{"4.15: thresholds of 0 act at once", Readiness, Params{}, 0, "SFS", "SFS"},
-		{"4.26: a gap in the view resets nothing", Liveness, known, 0, "FF0F", "SSsF!"},
+		{"rule 4.22: the run survives a new instance, one more failure kills it", Liveness, known, 0, "FFwF", "SSfF!"},
+		{"rule 4.22: after a hold the run begins at 0 for the new instance", Liveness, known, 0, "FFFnFFF", "SSF!SSSF!"},
+		{"rule 4.22: readiness carries its successes over", Readiness, Params{SuccessThreshold: 3, FailureThreshold: 3}, 0, "SSSnS", "FFSSS"},
+		{"rule 4.17: startup holds after success", Startup, known, 0, "FS", "US!"},
+		{"rule 4.17: startup holds after failure", Startup, known, 0, "FFF", "UUF!"},
+		{"rule 4.17: readiness never holds", Readiness, known, 0, "SFFFFS", "SSSFFS"},
+		{"rule 4.18: a new instance lifts the hold and brings the initial value back", Startup, known, 0, "Sn", "S!S!"},
+		{"rule 4.7: on hold, a terminated instance changes nothing", Startup, known, 0, "St", "S!s!"},
+		{"rule 4.8: what does not run fails at once", Liveness, known, 0, "SwS", "SfS"},
+		{"rule 4.8: what has ended for good ends the probe", Readiness, known, 0, "St", "Sfx"},
+		{"rule 4.9: deletion ends liveness with Success", Liveness, known, 0, "FFd", "SSsx"},
+		{"rule 4.9: deletion does not concern readiness", Readiness, known, 0, "Sdd", "SSS"},
+		{"rules 4.12 and 4.23: an attempt that could not be made is as if it had not been", Liveness, known, 0, "FEFEF", "SSSSF!"},
+		{"rule 4.15: thresholds of 0 act at once", Readiness, Params{}, 0, "SFS", "SFS"},
+		{"rule 4.26: a gap in the view resets nothing", Liveness, known, 0, "FF0F", "SSsF!"},
 		{"successThreshold counts successes in a row", Readiness, slow, 0, "SSSFSSS", "FFSFFFS"},
 		{"static: no hold after failure, one success recovers", Liveness, known, Never, "FFFFS", "SSFFS"},
 		{"static: further failures do not count against the next instance", Liveness, known, Never, "FFFFFnFFF", "SSFFFSSSF"},
@@ -141,7 +141,7 @@ func TestInitialDelay(t *testing.T) {
 	}
 }
 
-// Startup attempts only while not started, the others only once started (4.11).
+// Startup attempts only while not started, the others only once started (rule 4.11).
 func TestStartedGate(t *testing.T) {
 	for _, k := range Kinds() {
 		for _, started := range []bool{false, true} {

@@ -48,7 +48,7 @@ func (k *kubelet) publish(inst Instance) {
 }
 
 // started carries the published flag of the same container over where the startup
-// probe has said nothing of it (rule 2.5.1 c).
+// probe has said nothing of it (rule 2.5.1c).
 func (k *kubelet) started(inst Instance) bool {
 	carried := inst.running() && k.published && k.publishedID == inst.ID
 	startup := k.target.Probe(Startup)

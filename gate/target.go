@@ -164,7 +164,7 @@ func delayed(startedAt time.Time, delay time.Duration, now time.Time) bool {
 
 // Fold adds the result of an attempt to the state: the run, and from its
 // threshold on the published result and the hold (rules 4.14 to 4.17). An attempt
-// that could not be made is not folded (4.12): it neither breaks nor extends a run.
+// that could not be made is not folded (rule 4.12): it neither breaks nor extends a run.
 //
 // Where a failure holds nothing (Never), the attempts that a kubelet would not make
 // may bring a success, but further failures do not count: the next instance then

@@ -63,7 +63,7 @@ func (t *target) instance() gate.Instance {
 		inst.ID, inst.StartedAt, inst.From = declaredID(inst.ID, r.declared), r.declaredAt, ""
 	case inst.ID != l.current && inst.StartedAt.IsZero() && hasEnded(inst):
 		// It has never run, so it has no results of its own: what would fail at once is
-		// what ran before (rule 4.8), and not the boot that is to come (4.19).
+		// what ran before (rule 4.8), and not the boot that is to come (rule 4.19).
 		inst.ID, inst.StartedAt = l.current, l.seen.StartedAt
 	}
 	return inst

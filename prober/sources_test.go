@@ -13,7 +13,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/instance"
 )
 
-// Until the source sees the target the gate waits (4.3): no attempt, not ready, live.
+// Until the source sees the target the gate waits (rule 4.3): no attempt, not ready, live.
 // At the first sight the probes take their turn at once, and it is no restart.
 func TestSourceFirstSight(t *testing.T) {
 	inView(t, func(w *world, v *view) {
@@ -33,7 +33,7 @@ func TestSourceFirstSight(t *testing.T) {
 	})
 }
 
-// The end of an instance makes every result Failure at once (4.8), even while attempts
+// The end of an instance makes every result Failure at once (rule 4.8), even while attempts
 // are under way; nobody is killed for it; and the attempts do not bring it back.
 func TestSourceEnd(t *testing.T) {
 	inView(t, func(w *world, v *view) {
@@ -102,7 +102,7 @@ func TestSourceIsAskedBeforeAFailureCounts(t *testing.T) {
 	})
 }
 
-// What has ended for good is not probed any more (4.8), and says what it said last; if
+// What has ended for good is not probed any more (rule 4.8), and says what it said last; if
 // it comes back after all, its probes begin as fresh as new ones.
 func TestSourceFinalAndBack(t *testing.T) {
 	inView(t, func(w *world, v *view) {
@@ -139,7 +139,7 @@ func TestSourceFinalAndBack(t *testing.T) {
 }
 
 // A target that is being deleted is not killed, nor is it said to have failed; its
-// readiness goes on being probed (4.9).
+// readiness goes on being probed (rule 4.9).
 func TestSourceDeleting(t *testing.T) {
 	inView(t, func(w *world, v *view) {
 		v.sees(runs("a"))
@@ -161,7 +161,7 @@ func TestSourceDeleting(t *testing.T) {
 	})
 }
 
-// A frozen instance is neither probed nor judged, and goes on as it was (4.26).
+// A frozen instance is neither probed nor judged, and goes on as it was (rule 4.26).
 func TestSourcePaused(t *testing.T) {
 	inView(t, func(w *world, v *view) {
 		v.sees(runs("a"))
