@@ -24,7 +24,7 @@ func (b *bench) growth(dir string) error {
 	}
 	cpu := plot{title: "CPU time of an httpGet probe, one a second for each target", x: "targets", y: "µs a probe"}
 	memory := plot{title: "Resident memory, httpGet, one probe for each target", x: "targets", y: "MB"}
-	_, _ = fmt.Fprintf(b.out, "\n| targets, a probe a second each | the usual way | ours | the usual way | ours |\n|---|---|---|---|---|\n")
+	_, _ = fmt.Fprintf(b.out, "\n| targets | CPU of a probe: the usual way | ours | memory: the usual way | ours |\n|---|---|---|---|---|\n")
 	of := map[string][2]*series{}
 	for _, side := range []string{sideUsual, sideOurs} {
 		name := map[string]string{sideUsual: "the usual way", sideOurs: "ours"}[side]

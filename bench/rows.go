@@ -46,9 +46,9 @@ func allRows() []row {
 		{name: "sidecar", title: "resident memory with 3 targets, after 10 scrapes", goal: 14, run: sidecar},
 		{name: "binary", title: "size of the stripped binary", goal: 14.5, run: size},
 		{name: "start", title: "start with 10,000 targets to the first probe", goal: 300, run: start},
-		{name: "ready", title: "/ready at 10,000 targets against 3", goal: 1.3, run: ready},
+		{name: "ready", title: "/ready at 10,000 targets, compared with 3", goal: 1.3, run: ready},
 		{name: "scrape", title: "/metrics at 10,000 × 3", goal: 1.5, run: scrape},
-		{name: "delay", title: "turns later than 100 ms beside a scrape, 10,000 at 10 s", run: delay},
+		{name: "delay", title: "turns more than 100 ms late during scrapes, 10,000 at 10 s", run: delay},
 	}
 }
 
@@ -112,7 +112,7 @@ func idleProbe(b *bench, r row) error {
 	}
 	resident := []float64{f.Bytes}
 	b.table.add(line{title: r.title, unit: "B", ours: resident, reach: resident, goal: r.goal, goalUnit: " B"})
-	b.table.add(line{title: "– of it, the heap in use", unit: "B", ours: []float64{f.Heap}})
+	b.table.add(line{title: "– of which heap in use", unit: "B", ours: []float64{f.Heap}})
 	return nil
 }
 
@@ -133,6 +133,6 @@ func late(b *bench, r row) error {
 		p50, p99, rate = append(p50, f.P50*1e3), append(p99, f.P99*1e3), append(rate, f.Rate)
 	}
 	b.table.add(line{title: r.title, unit: "ms", ours: p99, reach: p99, goal: r.goal, goalUnit: " ms"})
-	b.table.add(line{title: fmt.Sprintf("– its median, at %.0f/s", median(rate)), unit: "ms", ours: p50})
+	b.table.add(line{title: fmt.Sprintf("– median, at %.0f/s", median(rate)), unit: "ms", ours: p50})
 	return nil
 }

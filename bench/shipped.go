@@ -154,7 +154,7 @@ func sidecar(b *bench, r row) error {
 		resident, files = append(resident, all), append(files, ofFiles)
 	}
 	b.table.add(line{title: r.title, unit: "MB", ours: resident, reach: resident, goal: r.goal, goalUnit: " MB"})
-	b.table.add(line{title: "– of it, pages of the binary, shared by all agents of a machine", unit: "MB", ours: files})
+	b.table.add(line{title: "– of which pages of the binary, shared by all agents of a machine", unit: "MB", ours: files})
 	return nil
 }
 
@@ -277,6 +277,6 @@ func ready(b *bench, r row) error {
 		last := len(took[0]) - 1
 		ratios = append(ratios, took[1][last]/took[0][last])
 	}
-	b.table.add(line{title: r.title + " (that column: at 3)", unit: "µs", usual: took[0], ours: took[1], reach: ratios, goal: r.goal, goalUnit: "×"})
+	b.table.add(line{title: r.title + " (first column: 3 targets)", unit: "µs", usual: took[0], ours: took[1], reach: ratios, goal: r.goal, goalUnit: "×"})
 	return nil
 }

@@ -38,7 +38,8 @@ func (t *table) print(w io.Writer, took time.Duration) {
 	for _, l := range t.lines {
 		_, _ = fmt.Fprintln(w, l.String())
 	}
-	_, _ = fmt.Fprintf(w, "\nMedians (least–greatest) of the rounds; the ratio is the median of the rounds' own. %v in all.\n", took.Round(time.Second))
+	_, _ = fmt.Fprintf(w, "\nEach figure is the median of all rounds, with the lowest and the highest round in brackets.\n"+
+		"A ratio is the median of the ratios of the rounds. The run took %v.\n", took.Round(time.Second))
 }
 
 // String returns the line in Markdown.
