@@ -50,7 +50,7 @@ test: ## All tests, as CI runs them.
 	$(GO) test -race -shuffle=on -timeout 10m ./...
 
 test-frozen: ## An agent is frozen 200 times, and starved for 200 s, beside healthy and hanging targets. Linux, 20 minutes.
-	PROBER_TEST_REPEAT=200 $(GO) test -count 1 -timeout 60m -v -run '^Test(Frozen|Starved)$$' .
+	PROBER_TEST_REPEAT=200 $(GO) test -count 1 -timeout 60m -v -run '^Test(Frozen|Starved)$$' ./agent
 
 lint: $(GOLANGCI_LINT) ## The rules of .golangci.yml, for Linux. The linter is built into bin/.
 	set -e; for module in $(MODULES); do (cd $$module && GOOS=linux $(CURDIR)/$(GOLANGCI_LINT) run ./...); done

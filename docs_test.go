@@ -16,6 +16,9 @@ import (
 	"testing"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
+	"github.com/prober-exporter/prober_exporter/internal/testutil/agenttest"
 )
 
 // examples returns the examples of README.md by what they are marked as.
@@ -46,8 +49,8 @@ func TestReadmePod(t *testing.T) {
 // what the probes of a pod ask.
 func askAsPod(t *testing.T, manifest, file string) {
 	t.Helper()
-	app := newApp(t)
-	a := start(t, flags(write(t, strings.ReplaceAll(file, "8080", app.port)), "--config.fail-open", "--config.enable-auto-reload")...)
+	app := agenttest.NewApp(t)
+	a := start(t, agenttest.Flags(testutil.Write(t, strings.ReplaceAll(file, "8080", app.Port)), "--config.fail-open", "--config.enable-auto-reload")...)
 
 	type probe struct {
 		HTTPGet struct {
@@ -71,14 +74,14 @@ func askAsPod(t *testing.T, manifest, file string) {
 	if err := yaml.Unmarshal([]byte(manifest), &pod); err != nil {
 		t.Fatal(err)
 	}
-	agent, probed := pod.Spec.InitContainers[0], pod.Spec.Containers[0]
-	for _, p := range []probe{agent.StartupProbe, agent.LivenessProbe, probed.StartupProbe, probed.ReadinessProbe, probed.LivenessProbe} {
-		a.says(a.health+p.HTTPGet.Path, 200, "ok")
+	sidecar, probed := pod.Spec.InitContainers[0], pod.Spec.Containers[0]
+	for _, p := range []probe{sidecar.StartupProbe, sidecar.LivenessProbe, probed.StartupProbe, probed.ReadinessProbe, probed.LivenessProbe} {
+		a.Says(a.Health+p.HTTPGet.Path, 200, "ok")
 		if port := fmt.Sprint(p.HTTPGet.Port); port != "health" && port != "9708" {
 			t.Errorf("%s is asked on port %s, want the health listener", p.HTTPGet.Path, port)
 		}
 	}
-	if _, code, done := parse(agent.Args, os.Stderr); done {
+	if _, code, done := parse(sidecar.Args, os.Stderr); done {
 		t.Errorf("the agent's arguments are not flags: exit %d", code)
 	}
 }
@@ -122,8 +125,8 @@ func TestReadmeScrape(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, port, err := net.SplitHostPort(scrape.Configs[0].Static[0].Targets[0])
-	if o, _, _ := parse(nil, os.Stderr); err != nil || (*o.web.WebListenAddresses)[0] != ":"+port {
-		t.Errorf("the scrape asks port %q (%v), the agent listens on %v", port, err, *o.web.WebListenAddresses)
+	if o, _, _ := parse(nil, os.Stderr); err != nil || (*o.Web.WebListenAddresses)[0] != ":"+port {
+		t.Errorf("the scrape asks port %q (%v), the agent listens on %v", port, err, *o.Web.WebListenAddresses)
 	}
 }
 

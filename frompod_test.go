@@ -14,6 +14,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/prober-exporter/prober_exporter/agent"
 	"github.com/prober-exporter/prober_exporter/config"
 )
 
@@ -38,7 +39,7 @@ func pod(t *testing.T, stdin io.Reader, args ...string) (code int, stdout, stder
 	var out, said bytes.Buffer
 	o, code, done := parse(args, &said)
 	if !done {
-		code = fromPod(o, stdin, &out, &said)
+		code = exitCode(agent.FromPod(o.FromPod, stdin, &out, &said))
 	}
 	return code, out.String(), said.String()
 }
@@ -144,7 +145,7 @@ func TestFromPodFails(t *testing.T) {
 	}
 	o, _, _ := parse([]string{"--config.from-pod=-"}, io.Discard)
 	var said bytes.Buffer
-	if code := fromPod(o, strings.NewReader(deployment), brokenPipe{}, &said); code != exitError || said.String() != "broken pipe\n" {
+	if code := exitCode(agent.FromPod(o.FromPod, strings.NewReader(deployment), brokenPipe{}, &said)); code != exitError || said.String() != "broken pipe\n" {
 		t.Errorf("exit %d, said %q", code, said.String())
 	}
 	for _, args := range [][]string{

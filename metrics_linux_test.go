@@ -17,6 +17,9 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
+	"github.com/prober-exporter/prober_exporter/internal/testutil/agenttest"
 )
 
 // always is what docs/metrics.md says of a metric that is never absent.
@@ -55,9 +58,9 @@ func metricRows(t *testing.T) (rows map[string]metricRow, reasons []string) {
 
 // exposed returns what the agent exposes now, as the page would say it. What the client
 // library has of its own is one row for many.
-func exposed(t *testing.T, a *agent) map[string]metricRow {
+func exposed(t *testing.T, a *agenttest.Agent) map[string]metricRow {
 	t.Helper()
-	status, body := get(t, a.web+"/metrics")
+	status, body := testutil.Get(t, a.Web+"/metrics")
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(strings.NewReader(body))
 	if status != http.StatusOK || err != nil {
@@ -92,8 +95,8 @@ func labelNames(mf *dto.MetricFamily) string {
 // it appear to the file below or to the requests after it.
 func TestMetricsPage(t *testing.T) {
 	rows, reasons := metricRows(t)
-	app := newApp(t)
-	busy := start(t, flags(write(t, fmt.Sprintf(`targets:
+	app := agenttest.NewApp(t)
+	busy := start(t, agenttest.Flags(testutil.Write(t, fmt.Sprintf(`targets:
   - name: app
     instance: {source: listener}
     startupProbe: {httpGet: {port: %[1]s}, periodSeconds: 0.1}
@@ -101,8 +104,8 @@ func TestMetricsPage(t *testing.T) {
   - name: broken
     readinessProbe: {exec: {command: ["false"]}, periodSeconds: 0.1}
     livenessProbe: {exec: {command: [/not/there]}, periodSeconds: 0.1}
-`, app.port)))...)
-	busy.eventually("every metric of the page is exposed, and no other", func() error {
+`, app.Port)))...)
+	busy.Eventually("every metric of the page is exposed, and no other", func() error {
 		got := exposed(t, busy)
 		for name, row := range rows {
 			words := strings.Fields(row.labels)
@@ -119,8 +122,8 @@ func TestMetricsPage(t *testing.T) {
 		return nil
 	})
 
-	none := start(t, flags(write(t, "nonsense"), "--config.fail-open")...)
-	idle := start(t, flags(write(t, fmt.Sprintf(`targets:
+	none := start(t, agenttest.Flags(testutil.Write(t, "nonsense"), "--config.fail-open")...)
+	idle := start(t, agenttest.Flags(testutil.Write(t, fmt.Sprintf(`targets:
   - name: app
     instance: {source: process, pidFile: %s/pid}
     startupProbe: {tcpSocket: {port: 1}}
@@ -153,21 +156,21 @@ func TestMetricsPage(t *testing.T) {
 // With --no-metrics.classic-histograms no histogram of the agent has classic buckets, in
 // any format, and all else is exposed as before.
 func TestNativeHistograms(t *testing.T) {
-	app := newApp(t)
-	file := write(t, "targets:"+app.target("app"))
+	app := agenttest.NewApp(t)
+	file := testutil.Write(t, "targets:"+app.Target("app"))
 	const probed = `prober_probe_duration_seconds_count{probe_type="Readiness",result="successful",target="app"}`
 	names := [2]string{}
 	for i, more := range [][]string{nil, {"--no-metrics.classic-histograms"}} {
-		a := start(t, flags(file, more...)...)
-		a.eventually("a probe succeeds", func() error {
-			if metric(t, a, probed) == "" {
+		a := start(t, agenttest.Flags(file, more...)...)
+		a.Eventually("a probe succeeds", func() error {
+			if a.Metric(probed) == "" {
 				return errors.New("not yet")
 			}
 			return nil
 		})
 		names[i] = fmt.Sprint(slices.Sorted(maps.Keys(exposed(t, a))))
 		for _, path := range []string{"/metrics", "/metrics?name[]=prober_probe_duration_seconds"} {
-			_, body := get(t, a.web+path)
+			_, body := testutil.Get(t, a.Web+path)
 			all, infinite := strings.Count(body, "_bucket{"), strings.Count(body, `le="+Inf"`)
 			if classic := all > infinite; infinite == 0 || classic != (more == nil) {
 				t.Errorf("%s%s: %d buckets, %d of them +Inf", path, more, all, infinite)

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
+	"github.com/prober-exporter/prober_exporter/internal/testutil/agenttest"
 )
 
 // The example runs as it stands but for the port: ready within two seconds, and
@@ -30,33 +31,33 @@ func TestExample(t *testing.T) {
 	}
 	port := testutil.Port(t)
 	address := "127.0.0.1:" + port
-	file := write(t, strings.ReplaceAll(string(example), "9709", port))
+	file := testutil.Write(t, strings.ReplaceAll(string(example), "9709", port))
 	begin := time.Now()
 	a := start(t, "--config.file="+file, "--web.listen-address="+address)
-	a.says(a.web+"/ready?verbose", 200, "[+]self ok, since ")
+	a.Says(a.Web+"/ready?verbose", 200, "[+]self ok, since ")
 	if took := time.Since(begin); took > 2*time.Second {
 		t.Errorf("ready after %v, want 2 s at most", took)
 	}
-	a.is(a.web+"/ready?verbose", 200, "ready check passed")
+	a.Is(a.Web+"/ready?verbose", 200, "ready check passed")
 	for _, series := range []string{
 		`prober_probe_total{probe_type="Readiness",result="successful",target="self",team="platform"}`,
 		`prober_probe_total{probe_type="Liveness",result="successful",target="command"}`,
 	} {
-		a.eventually(series+" counts", func() error {
-			if got := metric(t, a, series); got == "" || got == "0" {
+		a.Eventually(series+" counts", func() error {
+			if got := a.Metric(series); got == "" || got == "0" {
 				return fmt.Errorf("it is %q", got)
 			}
 			return nil
 		})
 	}
-	if strings.Contains(a.log.String(), "level=warn") || strings.Contains(a.log.String(), "level=error") {
-		t.Errorf("the example makes the agent complain:\n%s", a.log)
+	if strings.Contains(a.Log.String(), "level=warn") || strings.Contains(a.Log.String(), "level=error") {
+		t.Errorf("the example makes the agent complain:\n%s", a.Log)
 	}
 }
 
 // Bad flags exit with 2 and one line that says which.
 func TestBadFlags(t *testing.T) {
-	good := write(t, "targets: []\n")
+	good := testutil.Write(t, "targets: []\n")
 	for flag, want := range map[string]string{
 		"--no-such-flag":                   "unknown long flag '--no-such-flag'",
 		"--log.level=loud":                 "loud",
@@ -80,7 +81,7 @@ func TestBadFlags(t *testing.T) {
 
 // What cannot run ends with exit 1 before anything listens, and says why.
 func TestCannotRun(t *testing.T) {
-	good := write(t, "targets: []\n")
+	good := testutil.Write(t, "targets: []\n")
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +91,7 @@ func TestCannotRun(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	brokenWeb := write(t, "tls_server_config: {cert_file: /nowhere}\n")
+	brokenWeb := testutil.Write(t, "tls_server_config: {cert_file: /nowhere}\n")
 	for what, tt := range map[string]struct {
 		args []string
 		want string
@@ -98,7 +99,7 @@ func TestCannotRun(t *testing.T) {
 		"a missing file":         {[]string{"--config.file=/nowhere/prober.yml"}, "no such file or directory: --config.file names the file"},
 		"a pipe":                 {[]string{"--config.file=" + pipe}, "is not a file"},
 		"a directory":            {[]string{"--config.file=" + t.TempDir()}, "directory"},
-		"a mistake":              {[]string{"--config.file=" + write(t, "targets:\n  - name: a\n")}, "prober.yml:2: targets[0]"},
+		"a mistake":              {[]string{"--config.file=" + testutil.Write(t, "targets:\n  - name: a\n")}, "prober.yml:2: targets[0]"},
 		"a taken address":        {[]string{"--config.file=" + good, "--web.listen-address=" + taken.Addr().String()}, "address already in use"},
 		"a taken health address": {[]string{"--config.file=" + good, "--health.listen-address=" + taken.Addr().String()}, "address already in use"},
 		"a broken web config":    {[]string{"--config.file=" + good, "--web.config.file=" + brokenWeb}, "key_file"},
@@ -141,21 +142,21 @@ func badInputs() map[string][2]string {
 // Bad input ends a start with exit 1, and is refused by a reload that leaves
 // everything as it was; either way with a clear error of a few lines at most.
 func TestBadInput(t *testing.T) {
-	app := newApp(t)
-	file := write(t, "targets:"+app.target("app"))
-	a := start(t, flags(file, "--web.enable-lifecycle")...)
-	a.says(a.health+"/ready", 200, "ok")
+	app := agenttest.NewApp(t)
+	file := testutil.Write(t, "targets:"+app.Target("app"))
+	a := start(t, agenttest.Flags(file, "--web.enable-lifecycle")...)
+	a.Says(a.Health+"/ready", 200, "ok")
 	for what, in := range badInputs() {
 		var log bytes.Buffer
-		bad := write(t, in[0])
-		if code := run(context.Background(), flags(bad), &log); code != exitError || !strings.Contains(log.String(), in[1]) || log.Len() > 200<<10 {
+		bad := testutil.Write(t, in[0])
+		if code := run(context.Background(), agenttest.Flags(bad), &log); code != exitError || !strings.Contains(log.String(), in[1]) || log.Len() > 200<<10 {
 			t.Errorf("%s: exit %d, %d bytes of log, want 1 and %q:\n%.500s", what, code, log.Len(), in[1], log.String())
 		}
-		rewrite(t, file, in[0])
-		if status, body := do(t, http.MethodPost, a.web+"/-/reload"); status != 500 || !strings.Contains(body, in[1]) {
+		testutil.Rewrite(t, file, in[0])
+		if status, body := testutil.Do(t, http.MethodPost, a.Web+"/-/reload"); status != 500 || !strings.Contains(body, in[1]) {
 			t.Errorf("%s: a reload answers %d %.500q, want 500 and %q", what, status, body, in[1])
 		}
-		a.is(a.health+"/ready/app", 200, "ok")
+		a.Is(a.Health+"/ready/app", 200, "ok")
 	}
 }
 
@@ -174,9 +175,9 @@ func TestConfigCheck(t *testing.T) {
 		"both are":    {"targets: [{}]\n", "nonsense: 1\n", 1, []string{"targets[0]", "nonsense"}},
 		"web is good": {"targets: []\n", "basic_auth_users: {}\n", 0, []string{"0 targets"}},
 	} {
-		args := []string{"--config.check", "--config.file=" + write(t, tt.file)}
+		args := []string{"--config.check", "--config.file=" + testutil.Write(t, tt.file)}
 		if tt.web != "" {
-			args = append(args, "--web.config.file="+write(t, tt.web))
+			args = append(args, "--web.config.file="+testutil.Write(t, tt.web))
 		}
 		var log bytes.Buffer
 		code := run(context.Background(), args, &log)

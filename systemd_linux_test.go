@@ -15,6 +15,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
+	"github.com/prober-exporter/prober_exporter/internal/testutil/agenttest"
 )
 
 // restarter is the loop of examples/systemd/prober-restart@.service, outside systemd: its
@@ -31,15 +34,11 @@ func restart(t *testing.T, target, health string) *restarter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
 	m := regexp.MustCompile(`(?s)\nExecStart=/bin/sh -c '(.*?)'\n`).FindSubmatch(unit)
 	if m == nil {
 		t.Fatalf("the unit runs no shell:\n%s", unit)
 	}
-	script := strings.NewReplacer("\\\n", " ", "%i", target, "/usr/local/bin/prober_exporter", path, "http://127.0.0.1:9708", health).Replace(string(m[1]))
+	script := strings.NewReplacer("\\\n", " ", "%i", target, "/usr/local/bin/prober_exporter", agenttest.Binary(t), "http://127.0.0.1:9708", health).Replace(string(m[1]))
 	r := &restarter{t, t.TempDir()}
 	for name, does := range map[string]string{
 		"sleep":     `echo round >>rounds; [ ! -e end ] && exec /bin/sleep 0.02`,
@@ -78,7 +77,7 @@ func (r *restarter) lines(file string) []string {
 func (r *restarter) rounds(n int) {
 	r.t.Helper()
 	before := len(r.lines("rounds"))
-	eventually(r.t, "the loop goes on", func() error {
+	testutil.Eventually(r.t, "the loop goes on", func() error {
 		if now := len(r.lines("rounds")); now <= before+n {
 			return fmt.Errorf("%d rounds", now-before)
 		}
@@ -89,24 +88,24 @@ func (r *restarter) rounds(n int) {
 // The loop restarts a service when the agent says that it is not live, and neither when it
 // is, nor when the agent does not know it, nor without an agent.
 func TestSystemdLoop(t *testing.T) {
-	app := newApp(t)
-	a := start(t, flags(write(t, "targets:"+app.target("app", "    instance: {source: static}")))...)
-	a.says(a.health+"/ready/app", 200, "ok")
-	known, unknown := restart(t, "app", a.health), restart(t, "nosuch", a.health)
+	app := agenttest.NewApp(t)
+	a := start(t, agenttest.Flags(testutil.Write(t, "targets:"+app.Target("app", "    instance: {source: static}")))...)
+	a.Says(a.Health+"/ready/app", 200, "ok")
+	known, unknown := restart(t, "app", a.Health), restart(t, "nosuch", a.Health)
 	known.rounds(5)
 	if told := known.lines("told"); len(told) > 0 {
 		t.Errorf("a live service: %q", told)
 	}
-	app.broken.Store(true)
-	eventually(t, "a service that is not live is restarted", func() error {
+	app.Broken.Store(true)
+	testutil.Eventually(t, "a service that is not live is restarted", func() error {
 		if told := known.lines("told"); len(told) == 0 || told[0] != "--no-block restart app.service" {
 			return fmt.Errorf("systemctl was told %q", told)
 		}
 		return nil
 	})
-	app.broken.Store(false)
-	a.says(a.health+"/live", 200, "ok")
-	a.stop()
+	app.Broken.Store(false)
+	a.Says(a.Health+"/live", 200, "ok")
+	a.Stop()
 	known.rounds(1)
 	before := len(known.lines("told"))
 	known.rounds(5)

@@ -1,7 +1,6 @@
 // Copyright 2026 The prober_exporter Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testutil is the home of what the tests of several packages share.
 package testutil
 
 import (

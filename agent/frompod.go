@@ -1,0 +1,59 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/prometheus/common/version"
+
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/config/frompod"
+)
+
+// DefaultImage is the agent's image, of this very version if it is known.
+func DefaultImage() string {
+	if version.Version == "" {
+		return "prober-exporter"
+	}
+	return "prober-exporter:" + version.Version
+}
+
+// FromPod prints the configuration that a manifest comes to, or the manifest with the
+// agent in it. Notices and the error that it returns are on stderr by then.
+func FromPod(o FromPodOptions, stdin io.Reader, stdout, stderr io.Writer) error {
+	out, notices, err := convert(o, stdin)
+	for _, n := range notices {
+		_, _ = fmt.Fprintf(stderr, "%v: %v\n", n.Level, n)
+	}
+	if err == nil {
+		_, err = stdout.Write(out)
+	}
+	if err != nil {
+		_, _ = fmt.Fprintln(stderr, err)
+	}
+	return err
+}
+
+func convert(o FromPodOptions, stdin io.Reader) ([]byte, []config.Notice, error) {
+	name := o.File
+	var data []byte
+	var err error
+	if name == "-" {
+		name = "stdin"
+		if data, err = config.ReadFrom(stdin); err != nil {
+			err = fmt.Errorf("read stdin: %w", err)
+		}
+	} else {
+		data, err = config.Read(name)
+		err = naming("config.from-pod", err)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return frompod.Convert(name, data, frompod.Options{
+		Rewrite: o.Rewrite, Image: o.Image, HealthPort: o.HealthPort, MetricsPort: o.MetricsPort,
+	})
+}

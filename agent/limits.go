@@ -1,0 +1,121 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"errors"
+	"iter"
+	"log/slog"
+	"math"
+	"os"
+	"runtime/debug"
+	"time"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
+
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/prober"
+)
+
+const (
+	// sparingGOGC is GOGC where the environment has none. What a sidecar keeps is small,
+	// and most of what it uses beyond that is room for garbage: this saves about half of
+	// it, and costs no CPU time worth naming. Lower values save no more.
+	sparingGOGC = 50
+
+	// busyGOGC is GOGC from busy attempts a second on. A handshake of TLS leaves 40 kB: in
+	// little room the collector would run all the time, for a seventh of the CPU time.
+	busyGOGC = 100
+	busy     = 100
+
+	// softShare is how much of the cgroup's limit is the soft limit of the Go runtime. The
+	// rest is for what it does not count: the binary's pages, and the commands of exec
+	// probes.
+	softShare = 0.8
+
+	// leastSoftLimit is the lowest soft limit, in bytes: what a small agent needs in all.
+	// Below it the runtime would collect all the time, and probes would be late.
+	leastSoftLimit = 16 << 20
+)
+
+// probesOf yields every probe of a configuration.
+func probesOf(cfg *config.Config) iter.Seq[*config.Probe] {
+	return func(yield func(*config.Probe) bool) {
+		for _, t := range cfg.Targets {
+			for _, p := range []*config.Probe{t.StartupProbe, t.ReadinessProbe, t.LivenessProbe} {
+				if p != nil && !yield(p) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// gogcFor returns GOGC for a configuration.
+func gogcFor(cfg *config.Config) int {
+	perSecond := 0.0
+	for p := range probesOf(cfg) {
+		perSecond += 1 / p.Period.Seconds()
+	}
+	if perSecond >= busy {
+		return busyGOGC
+	}
+	return sparingGOGC
+}
+
+// limitMemory sets what the environment leaves unset of GOGC and GOMEMLIMIT, the latter
+// from the limit that cgroup returns in bytes.
+func limitMemory(log *slog.Logger, cgroup func() (uint64, error)) {
+	var set []any
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(sparingGOGC)
+		set = append(set, "GOGC", sparingGOGC)
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		limit, err := cgroup()
+		switch {
+		case err == nil:
+			soft := softLimit(limit)
+			debug.SetMemoryLimit(soft)
+			set = append(set, "GOMEMLIMIT", soft, "cgroup_limit", limit)
+		case !errors.Is(err, memlimit.ErrNoLimit):
+			log.Debug("no memory limit of a cgroup", "reason", err)
+		}
+	}
+	if set == nil {
+		log.Debug("memory limits are those of the environment")
+		return
+	}
+	log.Info("memory limits set", set...)
+}
+
+// softLimit returns the soft limit for a hard one, in bytes.
+func softLimit(hard uint64) int64 {
+	soft := softShare * float64(min(hard, math.MaxInt64/2))
+	return max(int64(soft), leastSoftLimit)
+}
+
+// fewFiles is the limit of open files below which a crowd of clients, or of targets
+// that hang, is felt, however few probes there are.
+const fewFiles = 256
+
+// filesFor returns which limit of open files a configuration needs.
+func filesFor(cfg *config.Config, maxInFlight int) int {
+	return max(fewFiles, prober.OpenFilesFor(cfg, maxInFlight))
+}
+
+// warnOfFiles warns if the limit of open files is too low for a configuration, and says
+// what comes of it. The runtime has raised it as far as it goes.
+func (l *loader) warnOfFiles(cfg *config.Config) {
+	limit, needed := prober.OpenFiles(), filesFor(cfg, l.maxInFlight)
+	if limit >= needed || needed <= l.filesWarned {
+		return
+	}
+	l.filesWarned = needed
+	every := prober.HangingEvery(cfg, limit, l.maxInFlight)
+	l.note(func() {
+		l.log.Warn("the limit of open files is low: if all targets hang, attempts at them wait for each other, and clients for connections; targets that answer keep their turns",
+			"limit", limit, "needed", needed, "hanging_attempted_every", every.Round(100*time.Millisecond).String())
+	})
+}

@@ -1,0 +1,242 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package agent
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/internal/needs"
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
+	"github.com/prober-exporter/prober_exporter/internal/testutil/agenttest"
+)
+
+// silentResolver returns the address of a DNS server that takes every question and
+// answers none, and a shell's words that make it the resolver of what they run.
+func silentResolver(t *testing.T) (shell string) {
+	t.Helper()
+	var server net.PacketConn
+	var address string
+	var err error
+	for range 10 { // another test, or another run of this one, may have it
+		address = fmt.Sprintf("127.%d.%d.1", 1+rand.IntN(254), rand.IntN(255))
+		if server, err = net.ListenPacket("udp", net.JoinHostPort(address, "53")); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		needs.Missing(t, fmt.Errorf("a server of DNS: %w", err))
+	}
+	t.Cleanup(func() { server.Close() })
+	needs.Root(t)
+	file := filepath.Join(t.TempDir(), "resolv.conf")
+	testutil.Rewrite(t, file, "nameserver "+address+"\n")
+	return `exec unshare -m sh -c 'mount --bind "` + file + `" /etc/resolv.conf && exec "$0" "$@"' "$0" "$@"`
+}
+
+// sum adds up the series of a metric whose labels hold all of these words.
+func sum(t *testing.T, a *agenttest.Agent, name string, words ...string) (total int) {
+	t.Helper()
+	_, body := testutil.Get(t, a.Web+"/metrics")
+	for line := range strings.Lines(body) {
+		rest, found := strings.CutPrefix(line, name+"{")
+		labels, value, _ := strings.Cut(rest, "} ")
+		for _, w := range words {
+			found = found && strings.Contains(labels, w)
+		}
+		if !found {
+			continue
+		}
+		n, err := strconv.Atoi(strings.TrimSpace(value))
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		total += n
+	}
+	return total
+}
+
+// files returns how many files the agent's process has open.
+func files(t *testing.T, a *agenttest.Agent) int {
+	t.Helper()
+	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", a.Cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(open)
+}
+
+// kubelet asks a URL so many times, over a new connection each, with a second for the
+// answer, and returns how often the answer was 200, and the most files that the agent
+// had open meanwhile.
+func kubelet(t *testing.T, a *agenttest.Agent, url string, times int) (well, most int) {
+	t.Helper()
+	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	pause := time.NewTicker(100 * time.Millisecond)
+	defer pause.Stop()
+	for range times {
+		<-pause.C
+		most = max(most, files(t, a))
+		resp, err := client.Get(url)
+		if err != nil {
+			t.Log(err)
+			continue
+		}
+		resp.Body.Close()
+		if resp.StatusCode == http.StatusOK {
+			well++
+		}
+	}
+	return well, most
+}
+
+// While DNS is silent, 150 targets that go by name take nothing from anybody at 1,024
+// open files: a kubelet with a timeout of a second gets 30 of 30 answers, no attempt at
+// targets that go by address is dropped, and look-ups end with their attempts.
+func TestDNSOutage(t *testing.T) {
+	const named, local, asked = 150, 10, 30
+	shell := silentResolver(t)
+	app := agenttest.NewApp(t)
+	var b strings.Builder
+	b.WriteString("targets:\n")
+	for i := range named {
+		fmt.Fprintf(&b, "  - {name: n%d, host: n%d.example.test, livenessProbe: {httpGet: {port: 80}, periodSeconds: 1, failureThreshold: 1}}\n", i, i)
+	}
+	for i := range local {
+		fmt.Fprintf(&b, "  - {name: g%d, livenessProbe: {httpGet: {port: %s}, periodSeconds: 1, failureThreshold: 1}}\n", i, app.Port)
+	}
+	a := agenttest.StartProcess(t, "ulimit -n 1024; "+shell, agenttest.Flags(testutil.Write(t, b.String()))...)
+	a.Eventually("every name has been asked for in vain, three times on average", func() error {
+		if n := sum(t, a, "prober_probe_failures_total", `target="n`, `reason="timeout"`); n < 3*named {
+			return fmt.Errorf("%d failures", n)
+		}
+		return nil
+	})
+	well, open := kubelet(t, a, a.Health+"/live/g0", asked)
+	unknown := sum(t, a, "prober_probe_total", `target="g`, `result="unknown"`)
+	t.Logf("%d of %d answers, %d files open at most, %d attempts at local targets dropped", well, asked, open, unknown)
+	if well != asked {
+		t.Errorf("%d of %d answers, want all", well, asked)
+	}
+	if unknown != 0 {
+		t.Errorf("%d attempts at healthy targets came to nothing, want none", unknown)
+	}
+	// Two sockets for each name that is being asked for, and what the agent has anyway.
+	if most := 2*named + 100; open > most {
+		t.Errorf("%d files open, want %d at most", open, most)
+	}
+}
+
+// witness is an application that writes down when each of its paths was asked.
+type witness struct {
+	port   string
+	locked atomic.Bool // /sick is not answered any more
+
+	mu    sync.Mutex
+	asked map[string][]time.Time
+}
+
+func newWitness(t *testing.T) *witness {
+	t.Helper()
+	w := &witness{asked: map[string][]time.Time{}}
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		w.mu.Lock()
+		w.asked[r.URL.Path] = append(w.asked[r.URL.Path], time.Now())
+		w.mu.Unlock()
+		if r.URL.Path == "/sick" && w.locked.Load() {
+			<-r.Context().Done()
+		}
+	}))
+	t.Cleanup(server.Close)
+	_, w.port, _ = net.SplitHostPort(server.Listener.Addr().String())
+	return w
+}
+
+// paths returns how many paths have been asked so far.
+func (w *witness) paths() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.asked)
+}
+
+// since returns how often all paths were asked from begin to end, and the longest time
+// in which one was not.
+func (w *witness) since(begin, end time.Time) (asked int, gap time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, times := range w.asked {
+		last := begin
+		for _, at := range times {
+			if at.Before(begin) || at.After(end) {
+				continue
+			}
+			asked++
+			gap, last = max(gap, at.Sub(last)), at
+		}
+		gap = max(gap, end.Sub(last))
+	}
+	return asked, gap
+}
+
+// At 1,024 open files, 600 targets that hang take no turn from 20 that answer: those are
+// asked every second, as without them, and one that begins to hang is called dead within
+// its timeout and a period.
+func TestHangingTargets(t *testing.T) {
+	const hanging, healthy, seconds = 600, 20, 8
+	port := hostile(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
+	app := newWitness(t)
+	var b strings.Builder
+	b.WriteString("targets:\n")
+	for i := range hanging {
+		fmt.Fprintf(&b, "  - {name: h%d, instance: {source: static}, livenessProbe: {httpGet: {port: %s}, periodSeconds: 1, timeoutSeconds: 2}}\n", i, port)
+	}
+	for i := range healthy {
+		fmt.Fprintf(&b, "  - {name: g%d, instance: {source: static}, livenessProbe: {httpGet: {path: /g%d, port: %s}, periodSeconds: 1, failureThreshold: 1}}\n", i, i, app.port)
+	}
+	fmt.Fprintf(&b, "  - {name: sick, instance: {source: static}, livenessProbe: {httpGet: {path: /sick, port: %s}, periodSeconds: 1, failureThreshold: 1}}\n", app.port)
+	a := agenttest.StartProcess(t, "ulimit -n 1024", agenttest.Flags(testutil.Write(t, b.String()))...)
+	a.Eventually("each target that answers has been asked, and hanging ones have timed out", func() error {
+		if n, late := app.paths(), sum(t, a, "prober_probe_failures_total", `target="h`, `reason="timeout"`); n <= healthy || late < hanging/2 {
+			return fmt.Errorf("%d paths asked, %d timeouts", n, late)
+		}
+		return nil
+	})
+
+	begin := time.Now()
+	testutil.Wait(t, seconds*time.Second)
+	asked, gap := app.since(begin, time.Now())
+	app.locked.Store(true)
+	locked := time.Now()
+	a.Says(a.Health+"/live/sick", 503, "sick failed")
+	seen := time.Since(locked)
+	due := (healthy + 1) * seconds
+	t.Logf("%d of %d attempts at healthy targets, at most %v between two; the one that hung was seen after %v", asked, due, gap, seen)
+	if asked < due*9/10 {
+		t.Errorf("%d of %d attempts at healthy targets, want nine tenths at least", asked, due)
+	}
+	if most := 2500 * time.Millisecond; gap > most {
+		t.Errorf("%v without an attempt at a healthy target, want %v at most", gap, most)
+	}
+	if most := 4 * time.Second; seen > most {
+		t.Errorf("a target that hangs was seen after %v, want %v at most", seen, most)
+	}
+	a.Is(a.Health+"/live/g0", 200, "ok")
+	if late := sum(t, a, "prober_probe_total", `target="h`, `result="unknown"`); late != 0 {
+		t.Errorf("%d attempts at hanging targets were dropped, want none", late)
+	}
+}

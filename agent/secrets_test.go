@@ -1,0 +1,117 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"bufio"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"html"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
+)
+
+// echo answers each request with the header X-Key that it was sent, written as the path
+// says. It returns its port.
+func echo(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() {
+				defer conn.Close()
+				r, err := http.ReadRequest(bufio.NewReader(conn))
+				if err != nil {
+					return
+				}
+				key := r.Header.Get("X-Key")
+				const head = "HTTP/1.1 500 No\r\n\r\n"
+				switch r.URL.Path {
+				case "/mime":
+					fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nno header %s\r\n\r\n", key)
+				case "/status":
+					fmt.Fprintf(conn, "%s\r\n\r\n", key)
+				case "/location":
+					fmt.Fprintf(conn, "HTTP/1.1 302 Go\r\nLocation: http://[%s\r\n\r\n", key)
+				case "/json":
+					body, _ := json.Marshal(map[string]string{"refused": key})
+					fmt.Fprint(conn, head, string(body))
+				case "/html":
+					fmt.Fprint(conn, head, html.EscapeString(key))
+				case "/query":
+					fmt.Fprint(conn, head, url.QueryEscape(key))
+				case "/base64":
+					fmt.Fprint(conn, head, base64.StdEncoding.EncodeToString([]byte("user:"+key)))
+				}
+			})
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		serving.Wait()
+	})
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return port
+}
+
+// A secret that has a quote in it is nowhere to be seen, however a target repeats it: in
+// what net/http quotes of an answer that is none, or in a body.
+func TestSecretsRepeated(t *testing.T) {
+	const secret = `hunter2"tr0ub4dor\xyzzy<&>plugh`
+	t.Setenv("KEY", secret)
+	port := echo(t)
+	ways := []string{"mime", "status", "location", "json", "html", "query", "base64"}
+	var file strings.Builder
+	file.WriteString("targets:\n")
+	for _, way := range ways {
+		fmt.Fprintf(&file, `  - name: %s
+    readinessProbe:
+      httpGet: {port: %s, path: /%[1]s, httpHeaders: [{name: X-Key, value: "${KEY}"}]}
+      periodSeconds: 0.1
+`, way, port)
+	}
+	a := start(t, testutil.Write(t, file.String()), verbose)
+	seen := map[string]string{}
+	for _, way := range ways {
+		at := "/api/v1/targets/" + way
+		a.Eventually("a failure of "+way, func() error {
+			var body string
+			if _, body = testutil.Get(t, a.Web+at); !strings.Contains(body, `"outcome":"failed"`) {
+				return fmt.Errorf("none yet: %s", body)
+			}
+			seen[at] = body
+			return nil
+		})
+		_, seen["/targets/"+way] = testutil.Get(t, a.Web+"/targets/"+way)
+	}
+	for _, path := range []string{"/", "/metrics", "/api/v1/targets", "/ready?verbose"} {
+		_, seen[path] = testutil.Get(t, a.Web+path)
+	}
+	seen["the log"] = a.Log.String()
+	for where, what := range seen {
+		for _, part := range []string{"hunter2", "tr0ub4dor", "xyzzy", "plugh", "aHVudGVyM", "dHIwdWI0"} {
+			if strings.Contains(what, part) {
+				t.Errorf("%s shows %q: %s", where, part, what)
+			}
+		}
+		if (where == "the log" || strings.HasPrefix(where, "/api")) && !strings.Contains(what, "redacted") {
+			t.Errorf("%s says nothing: %s", where, what)
+		}
+	}
+}

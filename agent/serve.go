@@ -1,0 +1,246 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package agent is the life of the process: it loads and reloads the configuration, serves
+// the listeners, obeys signals and limits, and ends in order what it has started.
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	versioncollector "github.com/prometheus/client_golang/prometheus/collectors/version"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/common/version"
+
+	"github.com/prober-exporter/prober_exporter/collector"
+	"github.com/prober-exporter/prober_exporter/prober"
+	"github.com/prober-exporter/prober_exporter/prober/action"
+	"github.com/prober-exporter/prober_exporter/web"
+)
+
+// stopTime is how long everything may take to end after the delay.
+const stopTime = 10 * time.Second
+
+// Run runs the agent until ctx is done or a signal ends it. It returns an error if it
+// could not begin, or if a listener broke.
+func Run(ctx context.Context, o *Options, lines *Log) error {
+	log := lines.Logger
+	log.Info("starting prober_exporter", "version", version.Info(), "build_context", version.BuildContext())
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGINT)
+	defer signal.Stop(signals)
+
+	limitMemory(log, memlimit.FromCgroup)
+	p := &process{o: o, log: log, manager: prober.New(prober.Options{Logger: log, MaxInFlight: o.MaxInFlight})}
+	l := &loader{file: o.ConfigFile, log: log, manager: p.manager, maxInFlight: o.MaxInFlight}
+	collectAgain := collectNoGarbage()
+	defer collectAgain()
+	first := l.read(nil)
+	if first.err != nil && !o.FailOpen {
+		l.refuse(first.err)
+		return errTold
+	}
+	handlers, err := newHandlers(o, l, lines.lines.Dropped)
+	if err != nil {
+		return err
+	}
+	if p.servers, err = newServers(o, log, handlers); err != nil {
+		return err
+	}
+	var background context.Context
+	background, p.stop = context.WithCancel(context.Background())
+	if os.Getpid() == 1 {
+		p.workers.Go(func() { action.ReapOrphans(background) })
+	}
+	// This begins to probe: it comes after all that can go wrong.
+	l.first(first)
+	if first.err != nil {
+		log.Warn("going on without a configuration: nothing is probed, every live answers 200, and nothing is ready", "file", o.ConfigFile)
+	}
+	collectAgain()
+	if o.AutoReload || o.FailOpen {
+		p.workers.Go(func() { l.watch(background, o.AutoReloadInterval, o.AutoReload) })
+	}
+	// A file system that hangs must not keep signals waiting.
+	hangups := make(chan struct{}, 1)
+	p.workers.Go(func() {
+		for {
+			select {
+			case <-background.Done():
+				return
+			case <-hangups:
+				_ = l.load() // it has been logged
+			}
+		}
+	})
+	broken := p.servers.start()
+
+	for {
+		select {
+		case <-ctx.Done():
+			p.shutDown(signals)
+			return nil
+		case err := <-broken:
+			p.close()
+			return err
+		case s := <-signals:
+			if s != syscall.SIGHUP {
+				log.Info("stopping", "signal", s.String(), "delay", o.ShutdownDelay)
+				p.shutDown(signals)
+				return nil
+			}
+			select {
+			case hangups <- struct{}{}:
+			default: // a reload is to come anyway
+			}
+		}
+	}
+}
+
+// process is all that runs.
+type process struct {
+	o       *Options
+	log     *slog.Logger
+	manager *prober.Manager
+	servers *servers
+	workers sync.WaitGroup // of this process, beside the manager's and the servers'
+	stop    context.CancelFunc
+}
+
+// close ends everything at once and waits for it.
+func (p *process) close() {
+	p.servers.close()
+	p.manager.Close()
+	p.stop() // last: it is the reaper's end, who takes in what the probes leave behind
+	p.workers.Wait()
+}
+
+// shutDown goes on answering for the delay, then closes the listeners and ends the
+// probes. A second signal cuts every wait short. It ends even if a child cannot be
+// killed, or a file not be read.
+func (p *process) shutDown(signals <-chan os.Signal) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		// Beside the delay: it waits for attempts that end, which one may not.
+		var stopping sync.WaitGroup
+		stopping.Go(p.manager.Stop)
+		delay := time.NewTimer(p.o.ShutdownDelay)
+		defer delay.Stop()
+		select {
+		case <-delay.C:
+		case <-ctx.Done():
+		}
+		ctx, drained := context.WithTimeout(ctx, drainTime)
+		defer drained()
+		p.servers.shutdown(ctx)
+		stopping.Wait()
+		p.close()
+	}()
+	limit := time.NewTimer(p.o.ShutdownDelay + stopTime)
+	defer limit.Stop()
+	patience := limit.C
+	hurried := false
+	for {
+		select {
+		case <-done:
+			p.log.Info("stopped")
+			return
+		case <-patience:
+			p.log.Error("stopped, with work left that does not end")
+			return
+		case s := <-signals:
+			if s != syscall.SIGHUP && !hurried {
+				hurried = true
+				p.log.Info("stopping at once", "signal", s.String())
+				cancel()
+				grace := time.NewTimer(drainTime)
+				defer grace.Stop()
+				patience = grace.C
+			}
+		}
+	}
+}
+
+// scrapeLog is told what goes wrong with scrapes.
+type scrapeLog struct{ log *slog.Logger }
+
+// Println logs it, a client that went away at debug: that is the client's affair.
+func (s scrapeLog) Println(v ...any) {
+	level := slog.LevelError
+	for _, arg := range v {
+		var gone *net.OpError
+		if err, ok := arg.(error); ok && errors.As(err, &gone) {
+			level = slog.LevelDebug
+		}
+	}
+	s.log.Log(context.Background(), level, "scrape", "err", strings.TrimSpace(fmt.Sprintln(v...)))
+}
+
+// handlers are what the two sorts of listener serve.
+type handlers struct{ web, health http.Handler }
+
+func newHandlers(o *Options, l *loader, lostLines func() uint64) (handlers, error) {
+	// Text is written without a registry; other formats and filters by name go through
+	// one that has all there is.
+	others, all := prometheus.NewRegistry(), prometheus.NewRegistry()
+	unknown := collector.NewUnknownTargets(web.HealthEndpoints()...)
+	own := []prometheus.Collector{&l.result, unknown, collector.NewLogLines(lostLines), versioncollector.NewCollector("prober_exporter")}
+	if !o.NoOwnMetrics {
+		own = append(own, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	}
+	others.MustRegister(own...)
+	histograms := collector.ClassicAndNative
+	if !o.ClassicHistograms {
+		histograms = collector.NativeOnly
+	}
+	all.MustRegister(collector.New(l.manager, histograms))
+	opts := promhttp.HandlerOpts{ErrorLog: scrapeLog{l.log}, ErrorHandling: promhttp.ContinueOnError, EnableOpenMetrics: true}
+	text := collector.HandlerOptions{
+		Prober: l.manager, Histograms: histograms, Others: others, MaxRequestsInFlight: o.MaxRequests, ErrorLog: scrapeLog{l.log},
+	}
+	if !o.NoOwnMetrics {
+		opts.Registry, text.Registry = others, others
+	}
+	text.Fallback = promhttp.HandlerFor(prometheus.Gatherers{others, all}, opts)
+	metrics := collector.NewHandler(text)
+	if !o.NoOwnMetrics {
+		metrics = promhttp.InstrumentMetricHandler(others, metrics)
+	}
+	s, err := web.New(web.Options{
+		Prober:          l.manager,
+		Logger:          l.log,
+		Metrics:         metrics,
+		TelemetryPath:   o.TelemetryPath,
+		Config:          l.yaml,
+		TargetConfig:    l.targetYAML,
+		LastLoad:        l.lastLoad,
+		Reload:          func(context.Context) error { return l.load() },
+		UnknownTarget:   func(endpoint string) { unknown.WithLabelValues(endpoint).Inc() },
+		ExternalURL:     o.ExternalURL,
+		RoutePrefix:     o.RoutePrefix,
+		EnableLifecycle: o.EnableLifecycle,
+		LifecycleHosts:  o.LifecycleHosts,
+		EnablePprof:     o.EnablePprof,
+	})
+	if err != nil {
+		return handlers{}, fmt.Errorf("%w: %w", ErrUsage, err)
+	}
+	return handlers{web: s.Handler(), health: s.HealthHandler()}, nil
+}

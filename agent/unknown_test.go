@@ -1,0 +1,36 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
+	"github.com/prober-exporter/prober_exporter/internal/testutil/agenttest"
+)
+
+// A target that is not in the file, or no longer, is live and not ready; the log tells of
+// it, and a metric counts who asks for it.
+func TestUnknownTarget(t *testing.T) {
+	app := agenttest.NewApp(t)
+	file := testutil.Write(t, "targets:"+app.Target("one")+app.Target("removed"))
+	a := start(t, file, withRequests)
+	testutil.Rewrite(t, file, "targets:"+app.Target("one"))
+	if status, body := testutil.Do(t, http.MethodPost, a.Web+"/-/reload"); status != 200 {
+		t.Fatalf("a reload answers %d %q", status, body)
+	}
+	for _, name := range []string{"removed", "nosuch"} {
+		a.Is(a.Health+"/live/"+name, 200, "[?]"+name+" ")
+		a.Is(a.Health+"/ready/"+name, 404, name+" unknown target")
+		a.Is(a.Web+"/started/"+name, 404, name+" unknown target")
+		a.Logs("level=warn", "liveness of an unknown target is asked for", "target="+name)
+	}
+	a.Is(a.Web+"/live?target=nosuch", 200, "[?]nosuch unknown target")
+	for endpoint, want := range map[string]string{"live": "3", "ready": "2", "started": "2"} {
+		if got := a.Metric(`prober_exporter_unknown_target_requests_total{endpoint="` + endpoint + `"}`); got != want {
+			t.Errorf("%s requests of %s for unknown targets are counted, want %s", got, endpoint, want)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/prober-exporter/prober_exporter/internal/needs"
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
+	"github.com/prober-exporter/prober_exporter/internal/testutil/agenttest"
+)
+
+// The one-shot client prints the answer and exits 0 for 200 alone.
+func TestHealthCheck(t *testing.T) {
+	app := agenttest.NewApp(t)
+	a := start(t, agenttest.Flags(testutil.Write(t, "targets:"+app.Target("app")))...)
+	a.Says(a.Health+"/ready", 200, "ok")
+	for url, want := range map[string]int{
+		a.Health + "/ready/app":    0,
+		a.Health + "/ready/nobody": 1,
+		"http://127.0.0.1:1/":      1,
+		"nonsense://":              1,
+		a.Health[len("http://"):]:  1,
+		"http://bad host/":         1,
+	} {
+		var log bytes.Buffer
+		if code := run(context.Background(), []string{"--health.check=" + url}, &log); code != want {
+			t.Errorf("%s: exit %d, want %d: %s", url, code, want, log.String())
+		}
+	}
+}
+
+// hook runs the preStop hook with the flags of an agent, in this process.
+func hook(t *testing.T, args ...string) string {
+	t.Helper()
+	var said testutil.Log
+	if code := run(context.Background(), append([]string{"--terminating"}, args...), &said); code != exitOK {
+		t.Errorf("%q: exit %d, said %q", args, code, said.String())
+	}
+	return said.String()
+}
+
+// The hook ends liveness and startup for good, on the health listener or on the web
+// listener: reloads, of the same targets and of others, bring neither back. Readiness goes
+// on. The agent says so once in its log. Without an agent the hook exits with 0, too.
+func TestTerminating(t *testing.T) {
+	for _, listener := range []string{"health", "web"} {
+		app, other := agenttest.NewApp(t), agenttest.NewApp(t)
+		file := testutil.Write(t, "targets:"+app.Target("app"))
+		a := start(t, agenttest.Flags(file, "--web.enable-lifecycle")...)
+		a.Says(a.Health+"/ready", 200, "ok")
+		app.Broken.Store(true)
+		a.Says(a.Health+"/live/app", 503, "[-]app failed: liveness: http_status (2/2)")
+		address := strings.TrimPrefix(map[string]string{"health": a.Health, "web": a.Web}[listener], "http://")
+		for range 2 {
+			if said := hook(t, "--"+listener+".listen-address="+address); !strings.Contains(said, address+" has ended its startup and liveness probes") {
+				t.Errorf("said %q", said)
+			}
+		}
+		a.Is(a.Health+"/live/app", 200, "[?] pod terminating")
+		a.Is(a.Health+"/ready/app", 503, "[-]app failed: readiness: http_status")
+		app.Broken.Store(false)
+		a.Says(a.Health+"/ready", 200, "ok")
+		testutil.Rewrite(t, file, "targets:"+app.Target("app", "    labels: {now: other}")+other.Target("other"))
+		if status, body := testutil.Do(t, http.MethodPost, a.Web+"/-/reload"); status != 200 {
+			t.Fatalf("reload: %d %s", status, body)
+		}
+		a.Says(a.Health+"/ready", 200, "ok")
+		for _, series := range []string{`now="other",probe_type="Liveness",result="successful",target="app"`, `probe_type="Liveness",result="successful",target="other"`} {
+			if got := a.Metric("prober_probe_total{" + series + "}"); got != "0" {
+				t.Errorf("%s is %q after the reload, want 0", series, got)
+			}
+		}
+		if n := strings.Count(a.Log.String(), "pod terminating"); n != 1 {
+			t.Errorf("logged %d times:\n%s", n, a.Log)
+		}
+		a.Stop()
+		if said := hook(t, "--"+listener+".listen-address="+address); !strings.Contains(said, "--terminating: ") {
+			t.Errorf("without an agent: said %q", said)
+		}
+	}
+}
+
+// An agent that is asked at the pod's address, as another pod would ask it, goes on.
+func TestTerminatingFromElsewhere(t *testing.T) {
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, address := range addresses {
+		ip := address.(*net.IPNet).IP
+		if ip.IsLoopback() || ip.To4() == nil {
+			continue
+		}
+		free, err := net.Listen("tcp", net.JoinHostPort(ip.String(), "0"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		free.Close()
+		a := start(t, agenttest.Flags(testutil.Write(t, "targets: []\n"), "--health.listen-address="+free.Addr().String())...)
+		if said := hook(t, "--health.listen-address="+free.Addr().String()); !strings.Contains(said, "answers 403 Forbidden: Only a command beside the agent") {
+			t.Errorf("from %v: said %q", ip, said)
+		}
+		a.Is(a.Health+"/live?verbose", 200, "live check passed")
+		return
+	}
+	needs.Missing(t, "an address beside those of loopback")
+}

@@ -1,0 +1,86 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package testutil is the home of what the tests of several packages share.
+package testutil
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Eventually waits until check returns nil, 15 s at most.
+func Eventually(t testing.TB, what string, check func() error) {
+	t.Helper()
+	deadline := time.NewTimer(15 * time.Second)
+	defer deadline.Stop()
+	poll := time.NewTicker(5 * time.Millisecond)
+	defer poll.Stop()
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		select {
+		case <-poll.C:
+		case <-deadline.C:
+			t.Fatalf("%s: not within 15 s: %v", what, err)
+		}
+	}
+}
+
+// Wait lets real time pass, for what only real time shows.
+func Wait(t testing.TB, d time.Duration) {
+	t.Helper()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	<-timer.C
+}
+
+// Ports returns n ports on which nobody listens, each as Port does.
+func Ports(t testing.TB, n int) []string {
+	t.Helper()
+	ports := make([]string, n)
+	for i := range ports {
+		ports[i] = Port(t)
+	}
+	return ports
+}
+
+// Write writes a configuration file and returns its path.
+func Write(t testing.TB, content string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "prober.yml")
+	Rewrite(t, path, content)
+	return path
+}
+
+// Rewrite writes a file.
+func Rewrite(t testing.TB, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Log is a log that can be read while it is written.
+type Log struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *Log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *Log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
