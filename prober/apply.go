@@ -123,17 +123,6 @@ func (m *Manager) startAll(targets []*target, before map[string]*target) {
 	}
 }
 
-// goesOnFrom reports whether the target is where the one before it was: if not, its probes
-// have waited for that, and take a turn at once. Called without mu.
-func (t *target) goesOnFrom(before *target) bool {
-	before.mu.Lock()
-	was, started := before.life.seen, before.flags.started
-	before.mu.Unlock()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.life.seen.ID == was.ID && t.life.seen.Phase == was.Phase && t.flags.started == started
-}
-
 // sourcesChosen says where the instances of these targets come from, one line for all
 // that have it for the same reason.
 func (m *Manager) sourcesChosen(targets []*target) (entries []entry) {

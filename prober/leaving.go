@@ -27,8 +27,6 @@ type probeName struct {
 
 func (p probeName) String() string { return p.target + "/" + p.kind.String() }
 
-func (w *worker) name() probeName { return probeName{w.target.cfg.Name, w.kind} }
-
 // leaving are the workers that a reload has replaced, or removed, in the middle of a
 // turn. There is one for each probe at most: what comes after it begins once it has ended.
 type leaving struct {
@@ -156,27 +154,6 @@ func (w *worker) succeed(before *worker, last *bequest) (entries []entry) {
 	return entries
 }
 
-// nextFor returns when the worker that a reload has put in the place of w, which may be
-// nil, takes its first turn, if it is to go on as w would have.
-func (w *worker) nextFor(is *worker, now time.Time) (first time.Time, ok bool) {
-	if w == nil || !sameRun(w.target.cfg, is.target.cfg, w.kind) {
-		return time.Time{}, false
-	}
-	w.target.mu.Lock()
-	defer w.target.mu.Unlock()
-	switch {
-	case w.quit || w.due == 0:
-		return time.Time{}, false
-	case w.poked:
-		return now, true
-	}
-	first = is.latest(w.target.m.timeOf(w.due), now)
-	if longest := now.Add(is.probe.Period); first.After(longest) {
-		first = longest
-	}
-	return first, true
-}
-
 // reconsider cuts attempts short that a reload before this one let go on, and that this
 // configuration would not make so. It returns them.
 func (m *Manager) reconsider(next map[string]*config.Target) (cut []*leaver) {
@@ -247,25 +224,4 @@ func (m *Manager) seeOff(cut []*leaver) {
 		}
 		return
 	}
-}
-
-// waiting returns the workers that probes of the configuration wait for.
-func (m *Manager) waiting() []*leaver {
-	m.mu.Lock()
-	byName := m.byName
-	m.mu.Unlock()
-	return slices.DeleteFunc(m.leaving.all(), func(is *leaver) bool {
-		t := byName[is.target.cfg.Name]
-		return t == nil || t.worker(is.kind) == nil
-	})
-}
-
-// Waiting returns target/kind of the probes that wait for an attempt from before a reload
-// to end.
-func (m *Manager) Waiting() []string {
-	var names []string
-	for _, is := range m.waiting() {
-		names = append(names, is.name().String())
-	}
-	return names
 }

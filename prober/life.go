@@ -5,7 +5,6 @@ package prober
 
 import (
 	"log/slog"
-	"slices"
 	"strconv"
 	"time"
 
@@ -84,11 +83,6 @@ func (l *life) clone() life {
 		c.rare = &r
 	}
 	return c
-}
-
-// derive returns the flags of an instance.
-func (t *target) derive(inst gate.Instance) flags {
-	return flags{started: t.state.Started(inst), ready: t.state.Ready(inst), live: t.state.Live(inst)}
 }
 
 // take takes note of the instance that is seen now, and of all that follows at once.
@@ -214,23 +208,6 @@ func (t *target) settle(inst gate.Instance, now time.Time) {
 	}
 }
 
-// publish brings the flags and the tally up to date with the state. When the
-// instance has just started, the probes that waited for it take a turn at once.
-func (t *target) publish(inst gate.Instance, now time.Time) {
-	t.tellHeld()
-	was, is := t.flags, t.derive(inst)
-	t.date(inst, is, now)
-	t.flags = is
-	t.noteStarted(inst, now)
-	if was == is {
-		return
-	}
-	t.m.tally.move(was, is)
-	if is.started && !was.started {
-		t.poke(gate.Readiness, gate.Liveness)
-	}
-}
-
 // tellHeld tells the source when a probe begins or ends to wait for a new instance.
 func (t *target) tellHeld() {
 	h, ok := t.source.(holder)
@@ -245,21 +222,6 @@ func (t *target) tellHeld() {
 	if held != t.held {
 		t.held = held
 		h.Hold(t.cfg.Name, held)
-	}
-}
-
-// noteStarted takes note of how long the instance took until started.
-func (t *target) noteStarted(inst gate.Instance, now time.Time) {
-	if t.flags.started && t.life.startup < 0 && !inst.StartedAt.IsZero() {
-		t.life.startup = max(0, now.Sub(inst.StartedAt))
-	}
-}
-
-func (t *target) poke(kinds ...gate.Kind) {
-	for _, w := range t.workers {
-		if slices.Contains(kinds, w.kind) {
-			w.poke()
-		}
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -140,59 +139,6 @@ func (m *Manager) find(name string) *target {
 	return m.byName[name]
 }
 
-// Summary returns the aggregates, in constant time.
-func (m *Manager) Summary() Summary { return m.tally.read() }
-
-// Status returns what is known of all targets. It waits for no attempt and for no
-// reload.
-func (m *Manager) Status(d Detail) Status {
-	m.mu.Lock()
-	targets := m.targets
-	s := Status{Summary: m.tally.read()}
-	m.mu.Unlock()
-	s.InFlight = int(m.inFlight.Load())
-	s.Waiting = len(m.waiting())
-	s.Panics = m.panics.Load()
-	s.SourceUp = m.sources.up()
-	s.Statuses = make([]TargetStatus, len(targets))
-	now := time.Now()
-	for i, t := range targets {
-		s.Statuses[i] = t.status(d, now)
-		if s.Statuses[i].Source == config.SourceStatic {
-			s.SourceUp[config.SourceStatic] = true
-		}
-	}
-	s.Lateness = m.Lateness()
-	return s
-}
-
-// Lateness returns how long after their time turns began, since the manager did.
-func (m *Manager) Lateness() Histogram {
-	m.latenessMu.Lock()
-	defer m.latenessMu.Unlock()
-	return m.lateness.clone()
-}
-
-// Target returns what is known of one target.
-func (m *Manager) Target(name string, d Detail) (TargetStatus, bool) {
-	t := m.find(name)
-	if t == nil {
-		return TargetStatus{}, false
-	}
-	return t.status(d, time.Now()), true
-}
-
-// maxRemoved is how many names of removed targets are kept.
-const maxRemoved = 1000
-
-// Removed reports whether a reload has removed a target of that name. It knows that of the
-// last thousand.
-func (m *Manager) Removed(name string) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return slices.Contains(m.removed, name)
-}
-
 // Asked takes note that a kubelet asks about a target, by its probe of that kind: a kubelet
 // does that only while the container runs. A source that cannot see a life that does not
 // listen takes the question for a sign of one. A name that is no target's is ignored.
@@ -208,24 +154,6 @@ func (m *Manager) Asked(name string, k gate.Kind) {
 		}
 		s.Asked(name, since)
 	}
-}
-
-// Overdue returns target/kind of the probes whose turn is overdue by more than 30 s
-// and three periods: a sign that the agent, not a target, is unwell.
-func (m *Manager) Overdue() []string {
-	var overdue []string
-	now := time.Now()
-	for _, t := range m.list() {
-		overdue = append(overdue, t.overdue(now)...)
-	}
-	for _, is := range m.waiting() {
-		is.target.mu.Lock()
-		if is.overdue(now) {
-			overdue = append(overdue, is.name().String())
-		}
-		is.target.mu.Unlock()
-	}
-	return overdue
 }
 
 // Probe makes each probe of a target take a turn now (kubelet rules 2.6.3 and

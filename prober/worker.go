@@ -14,26 +14,6 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action"
 )
 
-// slotWidth is the grid on which the phases of all probes lie: one wake-up then
-// serves many probes. A period shorter than ten slots has narrower ones.
-const slotWidth = 50 * time.Millisecond
-
-// slot returns how wide the slots of a period are.
-func slot(period time.Duration) time.Duration { return max(min(slotWidth, period/10), 1) }
-
-// slotBefore returns the beginning of the slot that holds at.
-func (m *Manager) slotBefore(at time.Time, period time.Duration) time.Time {
-	return at.Add(-(at.Sub(m.epoch) % slot(period)))
-}
-
-// slotAfter returns the first beginning of a slot that is not before at.
-func (m *Manager) slotAfter(at time.Time, period time.Duration) time.Time {
-	if before := m.slotBefore(at, period); before.Before(at) {
-		return before.Add(slot(period))
-	}
-	return at
-}
-
 // worker gives one probe its turns: a timer between them, a goroutine during one.
 // It never overlaps itself.
 type worker struct {
@@ -79,18 +59,12 @@ const (
 	acting
 )
 
-// moment is a time as a worker keeps it, in a third of the room: nanoseconds since the
-// manager began, from 1; 0 is none.
-type moment int64
-
-func (m *Manager) moment(t time.Time) moment { return moment(t.Sub(m.epoch)) + 1 }
-
-func (m *Manager) timeOf(at moment) time.Time { return m.epoch.Add(time.Duration(at - 1)) }
-
 // logger returns a logger that names the probe, made as the target's.
 func (w *worker) logger() *slog.Logger {
 	return w.target.logger().With("probe_type", ProbeType(w.kind))
 }
+
+func (w *worker) name() probeName { return probeName{w.target.cfg.Name, w.kind} }
 
 // start schedules the first turn for the point first of the grid, or for now if
 // that is past; or, after an attempt from before a reload, for when that has ended. Told to
@@ -163,141 +137,4 @@ func (w *worker) halt(cut bool) {
 	if w.timer != nil && w.timer.Stop() {
 		w.turns.Done()
 	}
-}
-
-// turn is what the timer calls: it takes the turn that is due and, in the same
-// goroutine, those that are due when the one before them ends.
-func (w *worker) turn() {
-	for w.takeTurn() {
-	}
-}
-
-// takeTurn is the worker's time to act. It reports whether the next turn is due.
-func (w *worker) takeTurn() (again bool) {
-	defer w.turns.Done()
-	t, m := w.target, w.target.m
-	ctx, cancel := context.WithCancel(m.ctx)
-	defer cancel()
-	begun, ok := w.begin(ctx, cancel)
-	if !ok {
-		m.leave(w, nil)
-		return false
-	}
-
-	var made tried
-	attempted := begun.verdict == gate.Attempt
-	if attempted {
-		made = w.try(ctx)
-		m.slots.release(begun.slot)
-	}
-	ended := time.Now()
-	if attempted && (begun.first || !made.Success) {
-		w.look(ctx, made)
-	}
-
-	var entries []entry
-	var last *bequest
-	t.mu.Lock()
-	switch {
-	case !attempted || ctx.Err() != nil:
-	case t.retired != nil:
-		last = &bequest{made, begun.changes, begun.at, ended}
-	default:
-		entries = w.fold(made, begun.changes, begun.at, ended)
-		w.stand(made, begun.changes, ended.Sub(begun.at))
-	}
-	stopped := w.stopped
-	w.stage, w.cancel, w.began = resting, nil, 0
-	if now := time.Now(); !w.stopped && !w.quit {
-		due := w.next(now)
-		if again = !due.After(now); again {
-			// A timer would only wake another thread for it.
-			w.due, w.readyAt = m.moment(due), m.moment(now)
-			w.turns.Add(1)
-		} else {
-			w.schedule(due, now)
-		}
-	}
-	t.mu.Unlock()
-	logAll(entries)
-	if stopped {
-		m.leave(w, last)
-	}
-	return again
-}
-
-const (
-	// maxLook bounds what a look may take from the next turn.
-	maxLook = time.Second
-	// lookAgain is how long the system may take to let go of a process: its connections
-	// may break before its listening sockets are gone.
-	lookAgain = 100 * time.Millisecond
-)
-
-// look has the source take a fresh look, if it can; twice, if the attempt ended as it
-// does when the process at the other end dies.
-func (w *worker) look(ctx context.Context, made tried) {
-	l, ok := w.target.source.(looker)
-	if !ok {
-		return
-	}
-	if s, ok := l.(misser); ok && made.outcome() == Failed {
-		s.Missed(w.target.cfg.Name)
-	}
-	ctx, cancel := context.WithTimeout(ctx, max(lookAgain+lookAgain/2, min(w.probe.Timeout, maxLook)))
-	defer cancel()
-	was := w.target.source.Instance(w.target.cfg.Name)
-	l.Look(ctx)
-	switch made.Reason {
-	case action.ConnectionReset, action.HTTPProtocol, action.TLS, action.GRPCStatus, action.Other:
-	default:
-		return
-	}
-	if w.target.source.Instance(w.target.cfg.Name) != was {
-		return
-	}
-	again := time.NewTimer(lookAgain)
-	defer again.Stop()
-	select {
-	case <-again.C:
-		l.Look(ctx)
-	case <-ctx.Done():
-	}
-}
-
-// next returns the point of the grid of the turn after this one. If points were
-// missed, the latest of them is taken, at once; the others are dropped (rule 5.3).
-func (w *worker) next(now time.Time) time.Time {
-	if w.poked {
-		return now
-	}
-	return w.latest(w.target.m.timeOf(w.due).Add(w.probe.Period), now)
-}
-
-// latest returns a point of the grid or, if that is past, the latest one after it that is.
-func (w *worker) latest(point, now time.Time) time.Time {
-	if late := now.Sub(point); late > 0 {
-		point = point.Add(late.Truncate(w.probe.Period))
-	}
-	return point
-}
-
-// overdue reports whether the next turn, or the end of the attempt that is running,
-// is overdue by more than 30 s and three periods. One that waits for a slot is not as long
-// as others give theirs back: then targets hang, and the agent does not. With target.mu held.
-func (w *worker) overdue(now time.Time) bool {
-	limit, m := max(30*time.Second, 3*w.probe.Period), w.target.m
-	switch {
-	case w.began != 0: // even if it has been told to stop
-		return now.Sub(m.timeOf(w.began))-limit > maxTries*w.probe.Timeout // the sum of the two may be too long to be told
-	case w.stopped || w.quit || w.timer == nil:
-		return false
-	}
-	return now.Sub(m.timeOf(w.readyAt)) > limit && (w.stage != waiting || m.slots.stalled(now) > limit)
-}
-
-func (m *Manager) observeLateness(d time.Duration) {
-	m.latenessMu.Lock()
-	defer m.latenessMu.Unlock()
-	m.lateness.Observe(d)
 }

@@ -1,0 +1,130 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package prober
+
+import (
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/gate"
+	"github.com/prober-exporter/prober_exporter/prober/instance"
+)
+
+// inherit takes over from the target's former configuration, which has retired. It
+// returns what is to be logged.
+func (t *target) inherit(before *target, params [gate.NumKinds]gate.Params, changed [gate.NumKinds]bool) []entry {
+	before.mu.Lock() // its last turns may be on their way out
+	defer before.mu.Unlock()
+	t.life, t.state = before.life.clone(), before.state
+	t.flags, t.since = before.flags, before.since
+	last := before.life.seen
+	was, is := before.cfg.Instance, t.cfg.Instance
+	if keyOf(&was) == keyOf(&is) {
+		t.held = before.held
+	}
+	switch {
+	case was.Source == is.Source && is.Source == config.SourceStatic:
+		t.source = before.source
+	case is.Source == config.SourceStatic && last.Phase == gate.Running:
+		t.source = instance.Static{StartedAt: last.StartedAt} // its delays go on
+		t.life.move(last)
+	case keyOf(&was) != keyOf(&is), t.source.Instance(t.cfg.Name).ID != *before.retired:
+		t.life.move(last)
+		if e, ok := t.source.(ender); ok && hasEnded(last) {
+			e.End(t.cfg.Name)
+		}
+	}
+	inst := t.instance()
+	entries := t.meet(inst)
+	t.state = t.state.Reconfigure(params, changed, inst)
+	sameSeries := slices.Equal(before.cfg.Labels, t.cfg.Labels)
+	if !sameSeries {
+		t.life.restarts = 0
+	}
+	for _, w := range t.workers {
+		was := before.worker(w.kind)
+		if was == nil {
+			continue
+		}
+		w.history, w.lastRun = was.history.clone(), was.lastRun
+		w.result, w.changed = was.result, was.changed
+		if !changed[w.kind] {
+			w.standing = was.standing
+		}
+		if sameSeries {
+			w.counts = was.cloneCounts()
+		}
+	}
+	return entries
+}
+
+// sameAction reports whether a kind's attempts do the same under both
+// configurations; how often and how long they may take is not part of it. The same
+// command in another container is another action.
+func sameAction(a, b *config.Target, k gate.Kind) bool {
+	what := func(t *config.Target) any {
+		p := t.Probe(k)
+		if p == nil {
+			return nil
+		}
+		only := config.Probe{Exec: p.Exec, HTTPGet: p.HTTPGet, TCPSocket: p.TCPSocket, GRPC: p.GRPC}
+		if p.Exec != nil {
+			var in config.Instance
+			if i := t.Instance; i.Source == config.SourceDocker {
+				in = config.Instance{Source: i.Source, Container: i.Container, Label: i.Label, Socket: i.Socket}
+			}
+			return struct {
+				config.Probe
+				Env []config.EnvVar
+				In  config.Instance
+			}{only, t.Env, in}
+		}
+		return struct {
+			config.Probe
+			Host string
+		}{only, t.Host}
+	}
+	return reflect.DeepEqual(what(a), what(b))
+}
+
+// sameRun reports whether what a kind's probe counts towards its thresholds goes on from
+// one configuration to the other.
+func sameRun(a, b *config.Target, k gate.Kind) bool {
+	p, q := a.Probe(k), b.Probe(k)
+	return sameAction(a, b, k) && p.SuccessThreshold == q.SuccessThreshold && p.FailureThreshold == q.FailureThreshold
+}
+
+// goesOnFrom reports whether the target is where the one before it was: if not, its probes
+// have waited for that, and take a turn at once. Called without mu.
+func (t *target) goesOnFrom(before *target) bool {
+	before.mu.Lock()
+	was, started := before.life.seen, before.flags.started
+	before.mu.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.life.seen.ID == was.ID && t.life.seen.Phase == was.Phase && t.flags.started == started
+}
+
+// nextFor returns when the worker that a reload has put in the place of w, which may be
+// nil, takes its first turn, if it is to go on as w would have.
+func (w *worker) nextFor(is *worker, now time.Time) (first time.Time, ok bool) {
+	if w == nil || !sameRun(w.target.cfg, is.target.cfg, w.kind) {
+		return time.Time{}, false
+	}
+	w.target.mu.Lock()
+	defer w.target.mu.Unlock()
+	switch {
+	case w.quit || w.due == 0:
+		return time.Time{}, false
+	case w.poked:
+		return now, true
+	}
+	first = is.latest(w.target.m.timeOf(w.due), now)
+	if longest := now.Add(is.probe.Period); first.After(longest) {
+		first = longest
+	}
+	return first, true
+}

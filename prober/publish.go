@@ -1,0 +1,143 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package prober
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/gate"
+)
+
+// flags is what is derived of a target.
+type flags struct {
+	started, ready, live bool
+}
+
+// since is when the flags of a target changed last, in Unix nanoseconds.
+type since struct{ started, ready, live int64 }
+
+// sinceAll is since when the agent watches a target that it has not known before.
+func sinceAll(now time.Time) since {
+	at := now.UnixNano()
+	return since{at, at, at}
+}
+
+// changed returns the same as times.
+func (s since) changed() Changed {
+	return Changed{time.Unix(0, s.started), time.Unix(0, s.ready), time.Unix(0, s.live)}
+}
+
+// publish brings the flags and the tally up to date with the state. When the
+// instance has just started, the probes that waited for it take a turn at once.
+func (t *target) publish(inst gate.Instance, now time.Time) {
+	t.tellHeld()
+	was, is := t.flags, t.derive(inst)
+	t.date(inst, is, now)
+	t.flags = is
+	t.noteStarted(inst, now)
+	if was == is {
+		return
+	}
+	t.m.tally.move(was, is)
+	if is.started && !was.started {
+		t.poke(gate.Readiness, gate.Liveness)
+	}
+}
+
+// derive returns the flags of an instance.
+func (t *target) derive(inst gate.Instance) flags {
+	return flags{started: t.state.Started(inst), ready: t.state.Ready(inst), live: t.state.Live(inst)}
+}
+
+// date takes note of when flags, which are to be these, and results change. With mu held.
+func (t *target) date(inst gate.Instance, is flags, now time.Time) {
+	at := now.UnixNano()
+	if is.started != t.flags.started {
+		t.since.started = at
+	}
+	if is.ready != t.flags.ready {
+		t.since.ready = at
+	}
+	if is.live != t.flags.live {
+		t.since.live = at
+	}
+	for _, w := range t.workers {
+		if r := t.state.Result(w.kind, inst); r != w.result || w.changed == 0 {
+			w.result, w.changed = r, at
+		}
+	}
+}
+
+// noteStarted takes note of how long the instance took until started.
+func (t *target) noteStarted(inst gate.Instance, now time.Time) {
+	if t.flags.started && t.life.startup < 0 && !inst.StartedAt.IsZero() {
+		t.life.startup = max(0, now.Sub(inst.StartedAt))
+	}
+}
+
+// tally counts targets by their flags, kept up to date at each change, so that the
+// aggregates cost the same however many targets there are. Its lock is the
+// innermost one.
+type tally struct {
+	mu  sync.Mutex
+	sum Summary
+}
+
+func (t *tally) read() Summary {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.sum
+}
+
+// move takes a target from one set of flags to another.
+func (t *tally) move(from, to flags) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.add(from, -1)
+	t.add(to, 1)
+}
+
+// replace takes all of one list of targets out and another one in, so that nobody
+// sees a moment in between. None of them may change meanwhile.
+func (t *tally) replace(out, in []*target) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, o := range out {
+		t.add(o.flags, -1)
+	}
+	for _, i := range in {
+		t.add(i.flags, 1)
+	}
+	t.sum.Targets += len(in) - len(out)
+	t.sum.Loaded = true
+}
+
+func (t *tally) stopping() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sum.Stopping = true
+}
+
+// terminating takes note, and reports whether that is news.
+func (t *tally) terminating() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	was := t.sum.Terminating
+	t.sum.Terminating = true
+	return !was
+}
+
+// add is called with mu held.
+func (t *tally) add(f flags, n int) {
+	if f.started {
+		t.sum.Started += n
+	}
+	if f.ready {
+		t.sum.Ready += n
+	}
+	if f.live {
+		t.sum.Live += n
+	}
+}

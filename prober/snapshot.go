@@ -1,0 +1,230 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package prober
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/gate"
+	"github.com/prober-exporter/prober_exporter/prober/instance"
+)
+
+// Summary returns the aggregates, in constant time.
+func (m *Manager) Summary() Summary { return m.tally.read() }
+
+// Status returns what is known of all targets. It waits for no attempt and for no
+// reload.
+func (m *Manager) Status(d Detail) Status {
+	m.mu.Lock()
+	targets := m.targets
+	s := Status{Summary: m.tally.read()}
+	m.mu.Unlock()
+	s.InFlight = int(m.inFlight.Load())
+	s.Waiting = len(m.waiting())
+	s.Panics = m.panics.Load()
+	s.SourceUp = m.sources.up()
+	s.Statuses = make([]TargetStatus, len(targets))
+	now := time.Now()
+	for i, t := range targets {
+		s.Statuses[i] = t.status(d, now)
+		if s.Statuses[i].Source == config.SourceStatic {
+			s.SourceUp[config.SourceStatic] = true
+		}
+	}
+	s.Lateness = m.Lateness()
+	return s
+}
+
+// Lateness returns how long after their time turns began, since the manager did.
+func (m *Manager) Lateness() Histogram {
+	m.latenessMu.Lock()
+	defer m.latenessMu.Unlock()
+	return m.lateness.clone()
+}
+
+// Target returns what is known of one target.
+func (m *Manager) Target(name string, d Detail) (TargetStatus, bool) {
+	t := m.find(name)
+	if t == nil {
+		return TargetStatus{}, false
+	}
+	return t.status(d, time.Now()), true
+}
+
+// status returns a copy of all that is known. Called without mu.
+func (t *target) status(d Detail, now time.Time) TargetStatus {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	inst := t.life.seen
+	s := TargetStatus{
+		Name:            t.cfg.Name,
+		Labels:          slices.Clone(t.cfg.Labels),
+		Source:          cmp.Or(t.cfg.Instance.Source, config.SourceStatic),
+		SourceReason:    t.cfg.Instance.Why,
+		Instance:        inst,
+		Running:         inst.Phase == gate.Running,
+		Started:         t.flags.started,
+		Ready:           t.flags.ready,
+		Live:            t.flags.live,
+		Changed:         t.since.changed(),
+		Restarts:        t.life.restarts,
+		StartupDuration: t.life.startup,
+		Probes:          make([]ProbeStatus, len(t.workers)),
+	}
+	for i, w := range t.workers {
+		s.Probes[i] = w.status(d, inst, now)
+	}
+	if watcher, ok := t.source.(instance.Watcher); ok {
+		s.Details = watcher.Describe(t.cfg.Name)
+		s.Details.Message = t.scrub.Clean(s.Details.Message, maxMessage)
+	}
+	return s
+}
+
+// status returns a copy of all that is known of the probe, with target.mu held.
+func (w *worker) status(d Detail, inst gate.Instance, now time.Time) ProbeStatus {
+	t, p := w.target, w.target.state.Probe(w.kind)
+	s := ProbeStatus{
+		Kind:             w.kind,
+		Action:           w.probe.Action(),
+		InitialDelay:     w.probe.InitialDelay,
+		Timeout:          w.probe.Timeout,
+		Period:           w.probe.Period,
+		SuccessThreshold: w.probe.SuccessThreshold,
+		FailureThreshold: w.probe.FailureThreshold,
+		Result:           t.state.Result(w.kind, inst),
+		Last:             p.Last,
+		Run:              p.Run,
+		Held:             p.Held,
+		Successful:       w.of(Successful).count(),
+		Failed:           w.of(Failed).count(),
+		Unknown:          w.of(UnknownOutcome).count(),
+		Transitions:      w.transitions,
+	}
+	if f := w.history.failures; f != nil {
+		s.ConsecutiveFailures, s.Reason = f.streak, f.reason
+	}
+	if w.others != nil {
+		s.Failures = slices.Clone(w.others.reasons)
+	}
+	s.Changed = time.Unix(0, w.changed)
+	if w.lastRun != 0 {
+		s.LastRun = time.Unix(0, w.lastRun)
+	}
+	// The gate itself says whether it would let an attempt through now.
+	_, verdict := t.state.Next(w.kind, inst, t.flags.started, now)
+	s.Gated = verdict == gate.Wait && !p.Held
+	if !w.stopped && !w.quit && w.due != 0 {
+		next := t.m.timeOf(w.due)
+		if w.stage != resting {
+			next = w.next(now)
+		}
+		s.NextTurn = now.Add(next.Sub(now)) // by the clock as it goes now
+		s.HeldUntil = w.heldUntil(p, inst, s.NextTurn)
+	}
+	if d >= Series {
+		s.Durations = Durations{
+			Successful: w.of(Successful).histogram(),
+			Failed:     w.of(Failed).histogram(),
+			Unknown:    w.of(UnknownOutcome).histogram(),
+		}
+	}
+	if d >= Full {
+		s.Address = w.address()
+		w.history.tell(&s)
+	}
+	return s
+}
+
+// heldUntil returns the turn at which a hold ends by itself, the zero time if there is
+// none; next is the next turn.
+func (w *worker) heldUntil(p gate.Probe, inst gate.Instance, next time.Time) time.Time {
+	end := p.HoldEnd(inst.MaxHold)
+	if end.IsZero() {
+		return end
+	}
+	if wait := end.Sub(next); wait > 0 {
+		next = next.Add((wait + w.probe.Period - 1).Truncate(w.probe.Period))
+	}
+	return next
+}
+
+// maxRemoved is how many names of removed targets are kept.
+const maxRemoved = 1000
+
+// Removed reports whether a reload has removed a target of that name. It knows that of the
+// last thousand.
+func (m *Manager) Removed(name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Contains(m.removed, name)
+}
+
+// Overdue returns target/kind of the probes whose turn is overdue by more than 30 s
+// and three periods: a sign that the agent, not a target, is unwell.
+func (m *Manager) Overdue() []string {
+	var overdue []string
+	now := time.Now()
+	for _, t := range m.list() {
+		overdue = append(overdue, t.overdue(now)...)
+	}
+	for _, is := range m.waiting() {
+		is.target.mu.Lock()
+		if is.overdue(now) {
+			overdue = append(overdue, is.name().String())
+		}
+		is.target.mu.Unlock()
+	}
+	return overdue
+}
+
+// overdue returns the names of the probes whose turn is overdue. Called without mu.
+func (t *target) overdue(now time.Time) (names []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, w := range t.workers {
+		if w.overdue(now) {
+			names = append(names, t.cfg.Name+"/"+w.kind.String())
+		}
+	}
+	return names
+}
+
+// overdue reports whether the next turn, or the end of the attempt that is running,
+// is overdue by more than 30 s and three periods. One that waits for a slot is not as long
+// as others give theirs back: then targets hang, and the agent does not. With target.mu held.
+func (w *worker) overdue(now time.Time) bool {
+	limit, m := max(30*time.Second, 3*w.probe.Period), w.target.m
+	switch {
+	case w.began != 0: // even if it has been told to stop
+		return now.Sub(m.timeOf(w.began))-limit > maxTries*w.probe.Timeout // the sum of the two may be too long to be told
+	case w.stopped || w.quit || w.timer == nil:
+		return false
+	}
+	return now.Sub(m.timeOf(w.readyAt)) > limit && (w.stage != waiting || m.slots.stalled(now) > limit)
+}
+
+// waiting returns the workers that probes of the configuration wait for.
+func (m *Manager) waiting() []*leaver {
+	m.mu.Lock()
+	byName := m.byName
+	m.mu.Unlock()
+	return slices.DeleteFunc(m.leaving.all(), func(is *leaver) bool {
+		t := byName[is.target.cfg.Name]
+		return t == nil || t.worker(is.kind) == nil
+	})
+}
+
+// Waiting returns target/kind of the probes that wait for an attempt from before a reload
+// to end.
+func (m *Manager) Waiting() []string {
+	var names []string
+	for _, is := range m.waiting() {
+		names = append(names, is.name().String())
+	}
+	return names
+}
