@@ -39,6 +39,16 @@ type tried struct {
 	err error
 }
 
+// attempt is one execution of an action, tries included, that has ended.
+type attempt struct {
+	tried
+	// changes are those of the instance when it began.
+	changes      uint64
+	began, ended time.Time
+}
+
+func (a *attempt) took() time.Duration { return a.ended.Sub(a.began) }
+
 // try makes an attempt, again only if it could not be made, each time under the
 // full timeout (rules 7.2 and 7.3).
 func (w *worker) try(ctx context.Context) (made tried) {
@@ -63,7 +73,7 @@ func (w *worker) tryOnce(ctx context.Context) (made tried) {
 			made = tried{Outcome: action.Outcome{Reason: action.Other}, err: errPanic}
 		}
 	}()
-	made.Outcome, made.err = w.attempt(ctx)
+	made.Outcome, made.err = w.action(ctx)
 	return made
 }
 
@@ -86,45 +96,58 @@ func (made *tried) result() gate.Result {
 	return gate.Failure
 }
 
-// fold adds an attempt to all that is known of the probe, with target.mu held. changes
-// are those of the instance when it began. It returns what is to be logged.
-func (w *worker) fold(made tried, changes uint64, began, ended time.Time) (entries []entry) {
+// conclude adds an attempt to all that is known of the probe and its target, and publishes
+// it, with target.mu held. It returns what is to be logged.
+func (w *worker) conclude(made attempt) (entries []entry) {
 	t := w.target
+	w.remember(&made)
+	inst := t.instance()
+	entries = t.meet(inst)
+	t.settle(inst, made.ended)
+	switch before := t.state.Probe(w.kind); {
+	case made.changes == t.life.changes:
+		entries = append(entries, w.judge(&made, before)...)
+	case made.err == nil && before.InstanceID != inst.ID:
+		// Its instance has ended, was frozen, or was replaced: the attempt says nothing of
+		// what there is now. Only the run passes to the next instance (rule 4.22).
+		t.state = t.state.Fold(w.kind, made.result())
+	}
+	t.publish(inst, made.ended)
+	return entries
+}
+
+// remember adds an attempt to the counters and the history, and makes what the target has
+// said fit to be kept. With target.mu held.
+func (w *worker) remember(made *attempt) {
 	if made.err != nil && made.Output == "" {
 		made.Output = made.err.Error()
 	}
 	if made.Reason == "" && !made.Success {
 		made.Reason = action.Other
 	}
-	outcome := made.outcome()
-	w.clean(&made)
-	w.lastRun = ended.UnixNano()
-	w.count(outcome, made.Reason, ended.Sub(began))
+	w.clean(&made.tried)
+	w.lastRun = made.ended.UnixNano()
+	w.count(made.outcome(), made.Reason, made.took())
 	w.history.add(record{
-		start:    began.UnixNano(),
-		duration: ended.Sub(began),
+		start:    made.began.UnixNano(),
+		duration: made.took(),
 		reason:   made.Reason,
 		output:   made.Output,
 		body:     made.Body,
 		address:  made.Address,
 		exitCode: made.ExitCode,
-		outcome:  outcome,
+		outcome:  made.outcome(),
 		warning:  made.Warning,
 	})
+}
 
-	inst := t.instance()
-	entries = t.take(inst, ended)
-	before := t.state.Probe(w.kind)
-	if changes != t.life.changes {
-		// What it was made for has ended, was frozen, or was replaced: of what there is
-		// now it says nothing. Only the run passes to the next instance (rule 4.22).
-		if made.err == nil && before.InstanceID != inst.ID {
-			t.state = t.state.Fold(w.kind, made.result())
-		}
-		return entries
-	}
+// judge lets an attempt count for the instance that it was made for: towards the
+// thresholds, the streak of failures and the standing. before is the probe's state so far.
+// It returns what is to be logged. With target.mu held.
+func (w *worker) judge(made *attempt, before gate.Probe) (entries []entry) {
+	t, outcome := w.target, made.outcome()
 	note := func(level slog.Level, message string, args ...any) {
-		entries = append(entries, newEntry(w.logger(), level, message, append(args, w.describe(made, before)...)...))
+		entries = append(entries, newEntry(w.logger(), level, message, append(args, w.describe(made.tried, before)...)...))
 	}
 	switch outcome {
 	case Successful:
@@ -152,9 +175,9 @@ func (w *worker) fold(made tried, changes uint64, began, ended time.Time) (entri
 		note(slog.LevelInfo, "result changed", "from", before.Result.String(), "to", after.Result.String())
 	}
 	if t.m.log.Enabled(context.Background(), slog.LevelDebug) {
-		note(slog.LevelDebug, "attempt", "outcome", outcome.String(), "duration", ended.Sub(began).String())
+		note(slog.LevelDebug, "attempt", "outcome", outcome.String(), "duration", made.took().String())
 	}
-	t.publish(inst, ended)
+	w.standing = w.standing.after(&made.tried, made.took())
 	return entries
 }
 

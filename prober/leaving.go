@@ -98,20 +98,13 @@ func (l *leaving) tell(of []*leaver) (names []string) {
 	return names
 }
 
-// bequest is an attempt that ended after a reload and still counts.
-type bequest struct {
-	made         tried
-	changes      uint64
-	began, ended time.Time
-}
-
-// leave is the end of a worker that has been told to stop. If a reload has replaced it,
-// the probe in its place takes over its attempt, if that counts, and begins.
-func (m *Manager) leave(w *worker, last *bequest) {
+// workerEnded is the end of a worker that has been told to stop. If a reload has replaced
+// the worker, the one in its place takes over its last attempt, which may be nil, and begins.
+func (m *Manager) workerEnded(w *worker, last *attempt) {
 	logAll(m.handOver(w, last))
 }
 
-func (m *Manager) handOver(w *worker, last *bequest) (entries []entry) {
+func (m *Manager) handOver(w *worker, last *attempt) (entries []entry) {
 	m.swapping.Lock() // a target that is just being replaced is nobody's heir
 	defer m.swapping.Unlock()
 	is := m.leaving.remove(w)
@@ -132,16 +125,15 @@ func (m *Manager) handOver(w *worker, last *bequest) (entries []entry) {
 
 // succeed makes the worker begin in the place of one that has ended. It returns what is
 // to be logged.
-func (w *worker) succeed(before *worker, last *bequest) (entries []entry) {
+func (w *worker) succeed(before *worker, last *attempt) (entries []entry) {
 	w.target.mu.Lock()
 	defer w.target.mu.Unlock()
 	if w.stopped {
 		return nil
 	}
 	if last != nil {
-		before.clean(&last.made) // of secrets that were its own
-		entries = w.fold(last.made, last.changes, last.began, last.ended)
-		w.stand(last.made, last.changes, last.ended.Sub(last.began))
+		before.clean(&last.tried) // of secrets that were its own
+		entries = w.conclude(*last)
 	}
 	if w.due != 0 && w.timer == nil { // else Apply has yet to begin it
 		now := time.Now()

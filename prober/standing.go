@@ -40,14 +40,6 @@ func (s standing) after(made *tried, took time.Duration) standing {
 	return settled
 }
 
-// stand takes note of an attempt, unless the instance that it was made for has changed
-// since. With target.mu held.
-func (w *worker) stand(made tried, changes uint64, took time.Duration) {
-	if changes == w.target.life.changes {
-		w.standing = w.standing.after(&made, took)
-	}
-}
-
 // renew gives the probe of a new instance its standing, also where it waits for a slot:
 // then it does so anew. With target.mu held.
 func (w *worker) renew() {

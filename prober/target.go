@@ -73,7 +73,7 @@ func newTarget(m *Manager, c *config.Target, source instance.Source, before *tar
 			target:  t,
 			kind:    k,
 			probe:   p,
-			attempt: newAttempt(m, c, p, source),
+			action:  newAttempt(m, c, p, source),
 			stopped: m.terminating && k != gate.Readiness,
 
 			standing: fresh,

@@ -11,133 +11,162 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action"
 )
 
-// turn is what the timer calls: it takes the turn that is due and, in the same
-// goroutine, those that are due when the one before them ends.
-func (w *worker) turn() {
-	for w.takeTurn() {
-	}
-}
-
-// takeTurn is the worker's time to act. It reports whether the next turn is due.
-func (w *worker) takeTurn() (again bool) {
-	defer w.turns.Done()
-	t, m := w.target, w.target.m
-	ctx, cancel := context.WithCancel(m.ctx)
-	defer cancel()
-	begun, ok := w.begin(ctx, cancel)
-	if !ok {
-		m.leave(w, nil)
-		return false
-	}
-
-	var made tried
-	attempted := begun.verdict == gate.Attempt
-	if attempted {
-		made = w.try(ctx)
-		m.slots.release(begun.slot)
-	}
-	ended := time.Now()
-	if attempted && (begun.first || !made.Success) {
-		w.look(ctx, made)
-	}
-
-	var entries []entry
-	var last *bequest
-	t.mu.Lock()
-	switch {
-	case !attempted || ctx.Err() != nil:
-	case t.retired != nil:
-		last = &bequest{made, begun.changes, begun.at, ended}
-	default:
-		entries = w.fold(made, begun.changes, begun.at, ended)
-		w.stand(made, begun.changes, ended.Sub(begun.at))
-	}
-	stopped := w.stopped
-	w.stage, w.cancel, w.began = resting, nil, 0
-	if now := time.Now(); !w.stopped && !w.quit {
-		due := w.next(now)
-		if again = !due.After(now); again {
-			// A timer would only wake another thread for it.
-			w.due, w.readyAt = m.moment(due), m.moment(now)
-			w.turns.Add(1)
-		} else {
-			w.schedule(due, now)
-		}
-	}
-	t.mu.Unlock()
-	logAll(entries)
-	if stopped {
-		m.leave(w, last)
-	}
-	return again
-}
-
-// begun is a turn that has begun.
-type begun struct {
+// turn is a worker's time to act, as it began: what the gate said, about which instance,
+// and what the attempt may take.
+type turn struct {
 	at      time.Time
 	verdict gate.Verdict
-	slot    claim  // taken, if it is an attempt
+	slot    claim  // taken, if the verdict is an attempt
 	changes uint64 // of the instance so far
 	first   bool   // no attempt has succeeded yet
 }
 
-// begin begins a turn, once there is a slot if it is to make an attempt: who only looks
-// at the instance waits for nobody. It returns false if the worker was stopped before.
-func (w *worker) begin(ctx context.Context, cancel context.CancelFunc) (b begun, ok bool) {
-	t, m := w.target, w.target.m
+// takeTurns is what the timer calls: it takes the turn that is due and, in the same
+// goroutine, those that are due when the one before them ends.
+func (w *worker) takeTurns() {
+	for w.takeTurn() {
+	}
+}
+
+// takeTurn takes one turn: it asks the gate, makes the attempt if the gate wants one,
+// counts it, and plans the next turn. It reports whether that is due already.
+func (w *worker) takeTurn() (again bool) {
+	defer w.turns.Done()
+	ctx, cancel := context.WithCancel(w.target.m.ctx)
+	defer cancel()
+	begun, ok := w.beginTurn(ctx, cancel)
+	if !ok {
+		w.target.m.workerEnded(w, nil)
+		return false
+	}
+	if begun.verdict != gate.Attempt {
+		return w.endTurn(ctx, nil)
+	}
+	made := w.makeAttempt(ctx, begun)
+	return w.endTurn(ctx, &made)
+}
+
+// beginTurn asks the source and the gate what to do. A turn that is to make an attempt
+// begins once it has a slot; one that only looks at the instance waits for nobody.
+// It returns false if the worker was stopped before.
+func (w *worker) beginTurn(ctx context.Context, cancel context.CancelFunc) (begun turn, ok bool) {
+	t, slots := w.target, w.target.m.slots
+	var slot claim
 	for held := false; ; {
 		t.mu.Lock()
 		if w.stopped {
 			t.mu.Unlock()
 			if held {
-				m.slots.release(b.slot)
+				slots.release(slot)
 			}
-			return b, false
+			return turn{}, false
 		}
 		w.stage, w.cancel = acting, cancel
 		now, inst := time.Now(), t.instance()
 		entries := t.meet(inst)
 		state, verdict := t.state.Next(w.kind, inst, t.state.Started(inst), now)
 		if verdict == gate.Attempt && !held {
-			b.slot = w.claim()
-			if held = m.slots.tryTake(b.slot); !held {
-				wait, stop := context.WithCancel(ctx)
-				w.stage, w.cancel = waiting, stop
-				t.mu.Unlock()
-				logAll(entries)
-				held = m.slots.take(wait, b.slot)
-				stop()
-				if ctx.Err() == nil || held {
-					continue // much may have changed, the probe's standing for one
-				}
-				return b, false
+			slot = w.claim()
+			held = slots.tryTake(slot)
+		}
+		if verdict == gate.Attempt && !held {
+			wait, stop := context.WithCancel(ctx)
+			w.stage, w.cancel = waiting, stop
+			t.mu.Unlock()
+			logAll(entries)
+			held = slots.take(wait, slot)
+			stop()
+			if ctx.Err() != nil && !held {
+				return turn{}, false
 			}
+			continue // much may have changed, the probe's standing for one
 		}
-		m.observeLateness(now.Sub(m.timeOf(w.readyAt)))
-		if w.poked {
-			w.poked, w.due = false, m.moment(m.slotAfter(now, w.probe.Period))
-		}
-		t.state = state
-		switch verdict {
-		case gate.Wait:
-		case gate.Quit:
-			// What it said last can still be read; it does not count any more (rule 5.6).
-			last := t.state.Probe(w.kind)
-			t.state = t.state.Remove(w.kind).Adopt(w.kind, gate.Instance{ID: last.InstanceID}, last.Result)
-			w.quit = true
-		case gate.Attempt:
-			w.began = m.moment(now)
-		}
-		t.publish(inst, now)
-		w.poked = false // this is the turn that it would ask for
-		b.at, b.verdict, b.changes, b.first = now, verdict, t.life.changes, w.successful.count() == 0
+		begun = w.enterTurn(inst, state, verdict, now)
 		t.mu.Unlock()
 		logAll(entries)
 		if held && verdict != gate.Attempt {
-			m.slots.release(b.slot)
+			slots.release(slot)
 		}
-		return b, true
+		begun.slot = slot
+		return begun, true
 	}
+}
+
+// enterTurn makes what the gate has said the state of the target, and publishes it. With
+// target.mu held.
+func (w *worker) enterTurn(inst gate.Instance, state gate.Target, verdict gate.Verdict, now time.Time) turn {
+	t, m := w.target, w.target.m
+	m.observeLateness(now.Sub(m.timeOf(w.readyAt)))
+	if w.poked {
+		w.due = m.moment(m.slotAfter(now, w.probe.Period))
+	}
+	t.state = state
+	switch verdict {
+	case gate.Wait:
+	case gate.Quit:
+		// The last result can still be read, and does not count any more (rule 5.6).
+		last := t.state.Probe(w.kind)
+		t.state = t.state.Remove(w.kind).Adopt(w.kind, gate.Instance{ID: last.InstanceID}, last.Result)
+		w.quit = true
+	case gate.Attempt:
+		w.began = m.moment(now)
+	}
+	t.publish(inst, now)
+	w.poked = false // this is the turn that a poke would ask for
+	return turn{at: now, verdict: verdict, changes: t.life.changes, first: w.successful.count() == 0}
+}
+
+// makeAttempt makes the attempt of a turn and gives its slot back. Where the attempt has
+// not succeeded, or none has before, the source looks at the instance before it counts.
+func (w *worker) makeAttempt(ctx context.Context, begun turn) attempt {
+	made := attempt{tried: w.try(ctx), changes: begun.changes, began: begun.at}
+	w.target.m.slots.release(begun.slot)
+	made.ended = time.Now()
+	if begun.first || !made.Success {
+		w.look(ctx, made.tried)
+	}
+	return made
+}
+
+// endTurn counts the turn's attempt, nil for none, and plans the next turn. It reports
+// whether that is due already. An attempt that was cut short does not count. An attempt of
+// a target that a reload has replaced is left to what has come in its place.
+func (w *worker) endTurn(ctx context.Context, made *attempt) (again bool) {
+	t := w.target
+	var entries []entry
+	t.mu.Lock()
+	if ctx.Err() != nil {
+		made = nil
+	}
+	if made != nil && t.retired == nil {
+		entries, made = w.conclude(*made), nil
+	}
+	stopped := w.stopped
+	again = w.planTurn(time.Now())
+	t.mu.Unlock()
+	logAll(entries)
+	if stopped {
+		t.m.workerEnded(w, made)
+	}
+	return again
+}
+
+// planTurn ends the turn and sets the timer for the next one. It reports whether that is
+// due already: then the turn is the caller's to take. With target.mu held.
+func (w *worker) planTurn(now time.Time) (due bool) {
+	w.stage, w.cancel, w.began = resting, nil, 0
+	if w.stopped || w.quit {
+		return false
+	}
+	at := w.next(now)
+	if at.After(now) {
+		w.schedule(at, now)
+		return false
+	}
+	// A timer would only wake another thread for it.
+	w.due, w.readyAt = w.target.m.moment(at), w.target.m.moment(now)
+	w.turns.Add(1)
+	return true
 }
 
 func (m *Manager) observeLateness(d time.Duration) {

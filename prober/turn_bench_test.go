@@ -30,10 +30,10 @@ func BenchmarkTurn(b *testing.B) {
 		stopped = w.timer.Stop() // or its first turn runs
 		w.target.mu.Unlock()
 	}
-	w.turn() // the first one makes what is kept
+	w.takeTurns() // the first one makes what is kept
 	b.ReportAllocs()
 	for b.Loop() {
 		w.timer.Stop()
-		w.turn()
+		w.takeTurns()
 	}
 }

@@ -17,9 +17,9 @@ import (
 // worker gives one probe its turns: a timer between them, a goroutine during one.
 // It never overlaps itself.
 type worker struct {
-	target  *target
-	probe   *config.Probe
-	attempt action.Func
+	target *target
+	probe  *config.Probe
+	action action.Func
 
 	// turns counts the turn that is scheduled or running; there is never a second one.
 	turns sync.WaitGroup
@@ -87,7 +87,7 @@ func (w *worker) schedule(due, now time.Time) {
 	w.due, w.readyAt = m.moment(due), m.moment(now.Add(wait))
 	w.turns.Add(1)
 	if w.timer == nil {
-		w.timer = time.AfterFunc(wait, w.turn)
+		w.timer = time.AfterFunc(wait, w.takeTurns)
 		return
 	}
 	w.timer.Reset(wait)
