@@ -91,7 +91,7 @@ func (m *Manager) apply(cfg *config.Config) (cut []*leaver, entries []entry, err
 	entries = append(entries, m.sourcesChosen(begun)...)
 	m.startAll(begun, beforeByName)
 	for _, t := range begun {
-		entries = append(entries, t.observe(time.Now())...) // what its source saw before anybody could be told
+		entries = append(entries, t.refresh(time.Now())...) // what its source saw before anybody could be told
 	}
 	for _, was := range ended {
 		if is := byName[was.cfg.Name]; is == nil || keyOf(&is.cfg.Instance) != keyOf(&was.cfg.Instance) {
@@ -116,7 +116,7 @@ func (m *Manager) startAll(targets []*target, before map[string]*target) {
 				first, ok = was.worker(w.kind).nextFor(w, now)
 			}
 			if !ok {
-				first = m.slotBefore(now.Add(phases.take(w.probe.Period)), w.probe.Period)
+				first = m.slotBefore(now.Add(phases.draw(w.probe.Period)), w.probe.Period)
 			}
 			w.start(first)
 		}

@@ -102,8 +102,7 @@ func (w *worker) conclude(made attempt) (entries []entry) {
 	t := w.target
 	w.remember(&made)
 	inst := t.instance()
-	entries = t.meet(inst)
-	t.settle(inst, made.ended)
+	entries = t.see(inst, made.ended)
 	switch before := t.state.Probe(w.kind); {
 	case made.changes == t.life.changes:
 		entries = append(entries, w.judge(&made, before)...)

@@ -85,8 +85,8 @@ func (p *phases) spread(period time.Duration) time.Duration {
 	return min(period, time.Duration(p.probes)*time.Millisecond)
 }
 
-// take returns how long one of the probes waits. It is called once for each.
-func (p *phases) take(period time.Duration) time.Duration {
+// draw returns how long one of the probes waits. It is called once for each.
+func (p *phases) draw(period time.Duration) time.Duration {
 	spread := p.spread(period)
 	last := len(p.free[spread]) - 1
 	part := p.free[spread][last]

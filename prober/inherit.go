@@ -30,15 +30,15 @@ func (t *target) inherit(before *target, params [gate.NumKinds]gate.Params, chan
 		t.source = before.source
 	case is.Source == config.SourceStatic && last.Phase == gate.Running:
 		t.source = instance.Static{StartedAt: last.StartedAt} // its delays go on
-		t.life.move(last)
+		t.life.keepFormer(last)
 	case keyOf(&was) != keyOf(&is), t.source.Instance(t.cfg.Name).ID != *before.retired:
-		t.life.move(last)
+		t.life.keepFormer(last)
 		if e, ok := t.source.(ender); ok && hasEnded(last) {
 			e.End(t.cfg.Name)
 		}
 	}
 	inst := t.instance()
-	entries := t.meet(inst)
+	entries := t.recordInstance(inst)
 	t.state = t.state.Reconfigure(params, changed, inst)
 	sameSeries := slices.Equal(before.cfg.Labels, t.cfg.Labels)
 	if !sameSeries {

@@ -101,10 +101,10 @@ func (l *leaving) tell(of []*leaver) (names []string) {
 // workerEnded is the end of a worker that has been told to stop. If a reload has replaced
 // the worker, the one in its place takes over its last attempt, which may be nil, and begins.
 func (m *Manager) workerEnded(w *worker, last *attempt) {
-	logAll(m.handOver(w, last))
+	logAll(m.endLeaver(w, last))
 }
 
-func (m *Manager) handOver(w *worker, last *attempt) (entries []entry) {
+func (m *Manager) endLeaver(w *worker, last *attempt) (entries []entry) {
 	m.swapping.Lock() // a target that is just being replaced is nobody's heir
 	defer m.swapping.Unlock()
 	is := m.leaving.remove(w)
@@ -117,15 +117,15 @@ func (m *Manager) handOver(w *worker, last *attempt) (entries []entry) {
 	}
 	if t := m.find(w.target.cfg.Name); t != nil {
 		if heir := t.worker(w.kind); heir != nil {
-			entries = append(entries, heir.succeed(w, last)...)
+			entries = append(entries, heir.takeOver(w, last)...)
 		}
 	}
 	return entries
 }
 
-// succeed makes the worker begin in the place of one that has ended. It returns what is
-// to be logged.
-func (w *worker) succeed(before *worker, last *attempt) (entries []entry) {
+// takeOver makes the worker begin in the place of one that has ended, whose last attempt,
+// which may be nil, counts. It returns what is to be logged.
+func (w *worker) takeOver(before *worker, last *attempt) (entries []entry) {
 	w.target.mu.Lock()
 	defer w.target.mu.Unlock()
 	if w.stopped {
@@ -153,7 +153,7 @@ func (m *Manager) reconsider(next map[string]*config.Target) (cut []*leaver) {
 	for _, is := range m.leaving.all() {
 		t := is.target
 		t.mu.Lock()
-		if !is.cut && !is.goesOn(next[t.cfg.Name], now) {
+		if !is.cut && !is.attemptCounts(next[t.cfg.Name], now) {
 			is.cut = true
 			is.halt(true)
 			cut = append(cut, is)
@@ -163,10 +163,10 @@ func (m *Manager) reconsider(next map[string]*config.Target) (cut []*leaver) {
 	return cut
 }
 
-// goesOn reports whether the worker's attempt is one that another configuration of its
+// attemptCounts reports whether the worker's attempt is one that another configuration of its
 // target, nil for none, would make as well: it counts there. One that should have ended
 // long ago does not. With target.mu held.
-func (w *worker) goesOn(next *config.Target, now time.Time) bool {
+func (w *worker) attemptCounts(next *config.Target, now time.Time) bool {
 	t, k := w.target, w.kind
 	if next == nil || next.Probe(k) == nil || w.began == 0 || now.Sub(t.m.timeOf(w.began))-leaveTime > maxTries*w.probe.Timeout {
 		return false
@@ -179,16 +179,16 @@ func (w *worker) goesOn(next *config.Target, now time.Time) bool {
 // From now on nothing about the target changes. Called without mu.
 func (t *target) retire(next *config.Target) (cut []*leaver, entries []entry) {
 	now := time.Now()
-	entries = t.observe(now) // what its source will not tell any more
+	entries = t.refresh(now) // what its source will not tell any more
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	id := t.source.Instance(t.cfg.Name).ID
 	t.retired = &id
 	for _, w := range t.workers {
-		goesOn := w.goesOn(next, now)
-		w.halt(!goesOn)
+		counts := w.attemptCounts(next, now)
+		w.halt(!counts)
 		switch {
-		case goesOn: // what comes after it counts from its turn
+		case counts: // what comes after it counts from its turn
 			w.due += moment(w.probe.Period)
 			t.m.leaving.add(w, false)
 		case w.stage != resting:

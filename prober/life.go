@@ -70,8 +70,8 @@ func (t *target) instance() gate.Instance {
 
 func declaredID(of string, n int) string { return of + "/" + strconv.Itoa(n) }
 
-// move goes on under another source.
-func (l *life) move(former gate.Instance) {
+// keepFormer goes on under another source.
+func (l *life) keepFormer(former gate.Instance) {
 	l.rare = &rare{former: former}
 }
 
@@ -85,75 +85,83 @@ func (l *life) clone() life {
 	return c
 }
 
-// take takes note of the instance that is seen now, and of all that follows at once.
-// It returns what is to be logged.
-func (t *target) take(inst gate.Instance, now time.Time) []entry {
-	entries := t.meet(inst)
-	t.settle(inst, now)
-	t.publish(inst, now)
+// see takes note of the instance there is now, and fails the probes of one that has ended.
+// The caller publishes. It returns what is to be logged.
+func (t *target) see(inst gate.Instance, now time.Time) []entry {
+	if inst == t.life.seen {
+		return nil
+	}
+	entries := t.recordInstance(inst)
+	t.failEnded(inst, now)
 	return entries
 }
 
-// meet takes note of the instance that is seen now. It returns what is to be logged.
-func (t *target) meet(inst gate.Instance) (entries []entry) {
-	l := &t.life
-	if inst == l.seen {
+// recordInstance takes note of the instance there is now. It returns what is to be logged.
+func (t *target) recordInstance(inst gate.Instance) []entry {
+	was := t.life.seen
+	if inst == was {
 		return nil
 	}
-	t.moveOn(inst)
-	was := l.seen
-	l.seen = inst
+	t.dropFormer(inst)
+	t.life.seen = inst
 	if inst.ID != was.ID || inst.Phase != was.Phase {
-		l.changes++
+		t.life.changes++
 	}
 	if inst.Phase == gate.Running && !inst.Deleting {
 		for _, w := range t.workers {
 			w.revive()
 		}
 	}
-	note := func(message string, args ...any) {
-		entries = append(entries, newEntry(t.logger(), slog.LevelInfo, message, append([]any{"instance_id", inst.ID}, args...)...))
-	}
 	switch {
 	case inst.ID == "":
-	case inst.ID != l.current:
-		first, restart := l.current == "", inst.Restart() || inst.From != l.current
-		l.current = inst.ID
-		if !inst.StartedAt.Equal(was.StartedAt) {
-			l.startup = -1
-		}
-		for _, w := range t.workers {
-			w.history.failures.forget()
-			w.warned = false
-			w.renew()
-		}
-		if first {
-			return nil // no news
-		}
-		if !restart {
-			message := "instance handed over"
-			if inst.LivenessLag > 0 {
-				message = "first sign of the instance"
-			}
-			note(message, "from", inst.From)
-			return entries
-		}
-		l.restarts++
-		note("new instance", "phase", inst.Phase.String(), "restarts", l.restarts)
+	case inst.ID != t.life.current:
+		return t.beginInstance(inst, was)
 	case inst.Phase != was.Phase && inst.Phase == gate.Running:
-		note("instance runs")
+		return t.news(inst, "instance runs")
 	case inst.Phase != was.Phase:
-		note("instance does not run", append([]any{"phase", inst.Phase.String()}, t.details()...)...)
+		return t.news(inst, "instance does not run", append([]any{"phase", inst.Phase.String()}, t.details()...)...)
 	}
-	return entries
+	return nil
+}
+
+// beginInstance makes an instance the current one: what the probes have to say of the one
+// before it ends. was is what was seen last. It returns what is to be logged.
+func (t *target) beginInstance(inst, was gate.Instance) []entry {
+	l := &t.life
+	before := l.current
+	l.current = inst.ID
+	if !inst.StartedAt.Equal(was.StartedAt) {
+		l.startup = -1
+	}
+	for _, w := range t.workers {
+		w.history.failures.forget()
+		w.warned = false
+		w.renew()
+	}
+	switch restart := inst.Restart() || inst.From != before; {
+	case before == "":
+		return nil // the first instance is no news
+	case restart:
+		l.restarts++
+		return t.news(inst, "new instance", "phase", inst.Phase.String(), "restarts", l.restarts)
+	case inst.LivenessLag > 0:
+		return t.news(inst, "first sign of the instance", "from", inst.From)
+	default:
+		return t.news(inst, "instance handed over", "from", inst.From)
+	}
+}
+
+// news returns what is to be logged of an instance.
+func (t *target) news(inst gate.Instance, message string, args ...any) []entry {
+	return []entry{newEntry(t.logger(), slog.LevelInfo, message, append([]any{"instance_id", inst.ID}, args...)...)}
 }
 
 // hasEnded reports whether an instance is known not to run.
 func hasEnded(i gate.Instance) bool { return i.Phase == gate.Waiting || i.Phase == gate.Terminated }
 
-// moveOn ends the time of the former source's instance: the new source has seen the
+// dropFormer ends the time of the former source's instance once the new source has seen the
 // target. The two are one life, unless the one had ended and the other runs.
-func (t *target) moveOn(inst gate.Instance) {
+func (t *target) dropFormer(inst gate.Instance) {
 	l := &t.life
 	if l.rare == nil {
 		return
@@ -194,9 +202,9 @@ func (t *target) details() (args []any) {
 	return args
 }
 
-// settle makes the probes say at once what they would say at their next turn of an
+// failEnded makes the probes say at once what they would say at their next turn of an
 // instance that does not run (kubelet rule 4.8).
-func (t *target) settle(inst gate.Instance, now time.Time) {
+func (t *target) failEnded(inst gate.Instance, now time.Time) {
 	if inst.ID == "" || !hasEnded(inst) {
 		return
 	}
@@ -225,9 +233,9 @@ func (t *target) tellHeld() {
 	}
 }
 
-// observe takes note at once of what the source has just seen, and returns what is to be
+// refresh takes note at once of what the source has just seen, and returns what is to be
 // logged. Called without mu.
-func (t *target) observe(now time.Time) (entries []entry) {
+func (t *target) refresh(now time.Time) (entries []entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	inst := t.instance()
@@ -235,7 +243,8 @@ func (t *target) observe(now time.Time) (entries []entry) {
 	s, canLose := t.source.(loser)
 	if lost := canLose && s.Lost(t.cfg.Name); t.retired == nil && (changed || lost) {
 		if changed {
-			entries = t.take(inst, now)
+			entries = t.see(inst, now)
+			t.publish(inst, now)
 		}
 		t.poke(gate.Startup, gate.Readiness, gate.Liveness)
 	}
@@ -266,7 +275,9 @@ func (t *target) declare(now time.Time) []entry {
 		r.declared++
 		r.declaredAt = now
 	}
-	entries := t.take(t.instance(), now)
+	inst := t.instance()
+	entries := t.see(inst, now)
+	t.publish(inst, now)
 	t.poke(gate.Startup, gate.Readiness, gate.Liveness)
 	return entries
 }

@@ -77,7 +77,7 @@ func New(opts Options) *Manager {
 		slots:     newSlots(most(OpenFiles(), opts.MaxInFlight)),
 		epoch:     time.Now(),
 	}
-	m.sources = sources{log: m.log, make: newWatcher, changed: m.observe, running: map[sourceKey]*watching{}}
+	m.sources = sources{log: m.log, make: newWatcher, changed: m.sourceChanged, running: map[sourceKey]*watching{}}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	return m
 }
@@ -189,9 +189,9 @@ func (m *Manager) declare(name string) (t *target, entries []entry) {
 	return t, entries
 }
 
-// observe takes note of what the source of a target has just seen.
-func (m *Manager) observe(name string) {
+// sourceChanged takes note of what the source of a target has just seen.
+func (m *Manager) sourceChanged(name string) {
 	if t := m.find(name); t != nil {
-		logAll(t.observe(time.Now()))
+		logAll(t.refresh(time.Now()))
 	}
 }

@@ -29,14 +29,13 @@ func (s since) changed() Changed {
 	return Changed{time.Unix(0, s.started), time.Unix(0, s.ready), time.Unix(0, s.live)}
 }
 
-// publish brings the flags and the tally up to date with the state. When the
-// instance has just started, the probes that waited for it take a turn at once.
+// publish brings all that is said of the target up to date with its state, once for each
+// event that may change that: a turn, the end of an attempt, news of the instance. When the
+// instance has just started, the probes that waited for it take a turn at once. With mu held.
 func (t *target) publish(inst gate.Instance, now time.Time) {
-	t.tellHeld()
-	was, is := t.flags, t.derive(inst)
-	t.date(inst, is, now)
-	t.flags = is
-	t.noteStarted(inst, now)
+	was := t.flags
+	t.derive(inst, now)
+	is := t.flags
 	if was == is {
 		return
 	}
@@ -46,12 +45,21 @@ func (t *target) publish(inst gate.Instance, now time.Time) {
 	}
 }
 
-// derive returns the flags of an instance.
-func (t *target) derive(inst gate.Instance) flags {
+// derive is publish for a target that is not in the tally yet, and whose probes have not begun.
+func (t *target) derive(inst gate.Instance, now time.Time) {
+	t.tellHeld()
+	is := t.flagsOf(inst)
+	t.date(inst, is, now)
+	t.flags = is
+	t.noteStarted(inst, now)
+}
+
+// flagsOf returns the flags of an instance.
+func (t *target) flagsOf(inst gate.Instance) flags {
 	return flags{started: t.state.Started(inst), ready: t.state.Ready(inst), live: t.state.Live(inst)}
 }
 
-// date takes note of when flags, which are to be these, and results change. With mu held.
+// date takes note of when flags, which are to be these, and results change.
 func (t *target) date(inst gate.Instance, is flags, now time.Time) {
 	at := now.UnixNano()
 	if is.started != t.flags.started {

@@ -310,7 +310,7 @@ func TestCloseWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.m.slots = newSlots(load{attempts: 1, files: 1})
-		w.m.slots.tryTake(claim{target: new(target)}) // the only one
+		w.m.slots.tryAcquire(claim{target: new(target)}) // the only one
 		w.apply(app("app", nil, every(time.Second), every(time.Second)))
 		w.m.Close()
 		New(Options{}).Close()

@@ -72,8 +72,8 @@ func (w *worker) claim() claim {
 	return claim{target: w.target, files: int(w.files), class: w.standing.class()}
 }
 
-// tryTake takes a slot if there is room and nobody waits.
-func (s *slots) tryTake(want claim) bool {
+// tryAcquire takes a slot if there is room and nobody waits.
+func (s *slots) tryAcquire(want claim) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.waiting > 0 || !s.within(want) || !s.room(want) {
@@ -83,15 +83,15 @@ func (s *slots) tryTake(want claim) bool {
 	return true
 }
 
-// take waits for a slot, and reports whether there was one before ctx was done.
-func (s *slots) take(ctx context.Context, want claim) bool {
+// acquire waits for a slot, and reports whether there was one before ctx was done.
+func (s *slots) acquire(ctx context.Context, want claim) bool {
 	s.mu.Lock()
 	if s.arrived++; s.waiting == 0 {
 		s.moved = time.Now()
 	}
 	s.waiting++
 	w := &waiter{claim: want, number: s.arrived, granted: make(chan struct{})}
-	w.enter(&s.queues[want.class], (*list.List).PushBack)
+	w.enqueue(&s.queues[want.class], (*list.List).PushBack)
 	s.serve()
 	s.mu.Unlock()
 
@@ -166,8 +166,8 @@ func (s *slots) vacate(had claim) {
 	delete(s.byTarget, had.target)
 	for i := range back {
 		w := back[len(back)-1-i] // the first comes to the front
-		w.leave()
-		w.enter(&s.queues[w.class], (*list.List).PushFront)
+		w.dequeue()
+		w.enqueue(&s.queues[w.class], (*list.List).PushFront)
 	}
 }
 
@@ -203,7 +203,7 @@ func (s *slots) next() *waiter {
 	}
 	for c := range numClasses {
 		if first := s.aside[c].Front(); first != nil {
-			if w := first.Value.(*waiter); s.within(w.claim) { //nolint:forcetypeassert // as enter has it
+			if w := first.Value.(*waiter); s.within(w.claim) { //nolint:forcetypeassert // as enqueue has it
 				return w
 			}
 		}
@@ -225,12 +225,12 @@ func (s *slots) oldest() (oldest *waiter) {
 // once for each slot that a target takes.
 func (s *slots) front(c class) *waiter {
 	for first := s.queues[c].Front(); first != nil; first = s.queues[c].Front() {
-		w := first.Value.(*waiter) //nolint:forcetypeassert // as enter has it
+		w := first.Value.(*waiter) //nolint:forcetypeassert // as enqueue has it
 		if w.target.slots == 0 {
 			return w
 		}
-		w.leave()
-		w.enter(&s.aside[c], (*list.List).PushBack)
+		w.dequeue()
+		w.enqueue(&s.aside[c], (*list.List).PushBack)
 		s.byTarget[w.target] = append(s.byTarget[w.target], w)
 	}
 	return nil
@@ -239,7 +239,7 @@ func (s *slots) front(c class) *waiter {
 // remove takes one who waits no more out of wherever it is.
 func (s *slots) remove(w *waiter) {
 	s.waiting--
-	w.leave()
+	w.dequeue()
 	aside := s.byTarget[w.target]
 	for i := range aside {
 		if aside[i] != w {
@@ -254,11 +254,11 @@ func (s *slots) remove(w *waiter) {
 	}
 }
 
-func (w *waiter) enter(l *list.List, at func(l *list.List, v any) *list.Element) {
+func (w *waiter) enqueue(l *list.List, at func(l *list.List, v any) *list.Element) {
 	w.in, w.element = l, at(l, w)
 }
 
-func (w *waiter) leave() {
+func (w *waiter) dequeue() {
 	w.in.Remove(w.element)
 	w.in, w.element = nil, nil
 }

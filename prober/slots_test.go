@@ -26,7 +26,7 @@ type queue struct {
 func (q *queue) wait(ctx context.Context, name string, want claim) {
 	q.t.Helper()
 	go func() {
-		if q.take(ctx, want) {
+		if q.acquire(ctx, want) {
 			q.saying.Lock()
 			defer q.saying.Unlock()
 			q.said = append(q.said, name)
@@ -58,14 +58,14 @@ func TestWhoGoesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &queue{t: t, slots: newSlots(load{attempts: 1, files: 1})}
 		first := claim{target: new(target), files: 1}
-		q.tryTake(first)
+		q.tryAcquire(first)
 		var waiting []claim
 		for i, c := range []class{hanging, doubtful, answering, doubtful, answering, hanging} {
 			next := claim{target: new(target), files: 1, class: c}
 			q.wait(t.Context(), fmt.Sprint(i), next)
 			waiting = append(waiting, next)
 		}
-		if q.tryTake(claim{target: new(target), files: 1}) {
+		if q.tryAcquire(claim{target: new(target), files: 1}) {
 			t.Error("a newcomer passed those that wait")
 		}
 		q.is()
@@ -95,7 +95,7 @@ func TestOneSlotATarget(t *testing.T) {
 		q := &queue{t: t, slots: newSlots(load{attempts: 2, files: 2})}
 		a, b := new(target), new(target)
 		all := claim{target: new(target), files: 2}
-		q.tryTake(all)
+		q.tryAcquire(all)
 		of := func(target *target) claim { return claim{target: target, files: 1} }
 		q.wait(t.Context(), "a1", of(a))
 		q.wait(t.Context(), "a2", of(a))
@@ -133,7 +133,7 @@ func TestNobodyIsPassedForEver(t *testing.T) {
 			var running []claim
 			for range 4 {
 				running = append(running, one())
-				q.tryTake(running[len(running)-1])
+				q.tryAcquire(running[len(running)-1])
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -187,7 +187,7 @@ func testSlotsAmongAnything(t *testing.T) {
 					time.AfterFunc(time.Duration(rand.IntN(50))*10*ms, cancel)
 				}
 				begin := time.Now()
-				if s.tryTake(c) || s.take(ctx, c) {
+				if s.tryAcquire(c) || s.acquire(ctx, c) {
 					s.check(t)
 					time.Sleep(time.Duration(rand.IntN(10)) * 10 * ms)
 					s.release(c)
@@ -237,10 +237,10 @@ func TestSlotComesTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlots(load{attempts: 1, files: 1})
 		first, second := claim{target: new(target), files: 1}, claim{target: new(target), files: 1}
-		s.tryTake(first)
+		s.tryAcquire(first)
 		ctx, cancel := context.WithCancel(t.Context())
 		took := make(chan bool, 1)
-		go func() { took <- s.take(ctx, second) }()
+		go func() { took <- s.acquire(ctx, second) }()
 		synctest.Wait()
 		s.mu.Lock() // it cannot take note of its end
 		cancel()
@@ -262,10 +262,10 @@ func BenchmarkSlots(b *testing.B) {
 			ctx, cancel := context.WithCancel(b.Context())
 			var all sync.WaitGroup
 			for range 4 {
-				s.tryTake(claim{target: new(target), files: 1, class: hanging})
+				s.tryAcquire(claim{target: new(target), files: 1, class: hanging})
 			}
 			for range waiting {
-				all.Go(func() { s.take(ctx, claim{target: new(target), files: 1, class: hanging}) })
+				all.Go(func() { s.acquire(ctx, claim{target: new(target), files: 1, class: hanging}) })
 			}
 			for ready := false; !ready; {
 				s.mu.Lock()
@@ -275,7 +275,7 @@ func BenchmarkSlots(b *testing.B) {
 			mine := claim{target: new(target), files: 1}
 			b.ReportAllocs()
 			for b.Loop() {
-				if s.tryTake(mine) || s.take(ctx, mine) {
+				if s.tryAcquire(mine) || s.acquire(ctx, mine) {
 					s.release(mine)
 				}
 			}

@@ -148,7 +148,7 @@ func TestDelayedWhileWaiting(t *testing.T) {
 		defer w.m.Close()
 		w.m.slots = newSlots(load{attempts: 1, files: 1})
 		other := claim{target: new(target), files: 1}
-		w.m.slots.tryTake(other)
+		w.m.slots.tryAcquire(other)
 		p := every(time.Second)
 		p.InitialDelay = 2 * time.Second
 		w.apply(app("app", nil, nil, p))

@@ -87,16 +87,12 @@ func newTarget(m *Manager, c *config.Target, source instance.Source, before *tar
 		entries = t.inherit(before, params, changed)
 	}
 	inst := t.instance()
-	entries = append(entries, t.meet(inst)...)
-	t.settle(inst, now)
-	is := t.derive(inst)
+	entries = append(entries, t.recordInstance(inst)...)
+	t.failEnded(inst, now)
 	if before == nil {
-		t.flags, t.since = is, sinceAll(now)
+		t.flags, t.since = t.flagsOf(inst), sinceAll(now)
 	}
-	t.date(inst, is, now)
-	t.flags = is
-	t.noteStarted(inst, now)
-	t.tellHeld()
+	t.derive(inst, now)
 	return t, entries
 }
 

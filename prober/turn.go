@@ -63,18 +63,18 @@ func (w *worker) beginTurn(ctx context.Context, cancel context.CancelFunc) (begu
 		}
 		w.stage, w.cancel = acting, cancel
 		now, inst := time.Now(), t.instance()
-		entries := t.meet(inst)
+		entries := t.see(inst, now)
 		state, verdict := t.state.Next(w.kind, inst, t.state.Started(inst), now)
 		if verdict == gate.Attempt && !held {
 			slot = w.claim()
-			held = slots.tryTake(slot)
+			held = slots.tryAcquire(slot)
 		}
 		if verdict == gate.Attempt && !held {
 			wait, stop := context.WithCancel(ctx)
 			w.stage, w.cancel = waiting, stop
 			t.mu.Unlock()
 			logAll(entries)
-			held = slots.take(wait, slot)
+			held = slots.acquire(wait, slot)
 			stop()
 			if ctx.Err() != nil && !held {
 				return turn{}, false
