@@ -6,6 +6,7 @@ package prober
 import (
 	"context"
 	"log/slog"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -175,5 +176,33 @@ func TestNoTurnAsksForItself(t *testing.T) {
 		if got := len(w.at("app/readiness")) - before; got != 1 {
 			t.Errorf("%d attempts at the first turn, want 1", got)
 		}
+	})
+}
+
+// A turn that is the first to see a new instance, and waits for a slot, does not keep the
+// failure of the one before it: nobody kills a boot for that.
+func TestWaitingTurnSeesANewInstance(t *testing.T) {
+	inView(t, func(w *world, v *view) {
+		c := watched("view")
+		c.StartupProbe = nil
+		w.apply(c)
+		v.sees(runs("a"))
+		w.says("app/liveness", bad)
+		w.sleepUntil(5 * time.Second)
+		w.is("app", "SRl")
+		all := claim{target: new(target), files: math.MaxInt32}
+		if !w.m.slots.tryAcquire(all) {
+			t.Fatal("an attempt is under way")
+		}
+		v.mu.Lock()
+		v.seen["app"] = runs("b") // and nobody is told
+		v.mu.Unlock()
+		w.sleepUntil(7 * time.Second)
+		w.atStage(waiting)
+		w.is("app", "SrL")
+		w.says("app/liveness", good)
+		w.m.slots.release(all)
+		synctest.Wait()
+		w.is("app", "SRL")
 	})
 }

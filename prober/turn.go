@@ -72,6 +72,9 @@ func (w *worker) beginTurn(ctx context.Context, cancel context.CancelFunc) (begu
 		if verdict == gate.Attempt && !held {
 			wait, stop := context.WithCancel(ctx)
 			w.stage, w.cancel = waiting, stop
+			poked := w.poked
+			t.publish(inst, now) // the failures of one instance must not stand for the next until the slot comes
+			w.poked = poked      // this is the turn that a poke would ask for
 			t.mu.Unlock()
 			logAll(entries)
 			held = slots.acquire(wait, slot)
