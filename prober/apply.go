@@ -14,6 +14,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/gate"
 )
 
+// This file makes a configuration the one that is probed, and ends and begins workers for that.
+
 // Apply makes cfg the configuration. A target that is equal keeps its workers and
 // all that is known of it; a changed one keeps its instance, its published results
 // and, where the labels are equal, its counters. Attempts that the new configuration

@@ -16,6 +16,9 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/output"
 )
 
+// This file makes an attempt and lets it count: for the counters, the history, the gate and
+// the log.
+
 // maxTries is how often an attempt that could not be made is tried (rule 7.2).
 const maxTries = 3
 

@@ -8,6 +8,9 @@ import (
 	"time"
 )
 
+// This file decides when turns are due: on the grid of each probe, in slots of time that all
+// probes share.
+
 // slotWidth is the grid on which the phases of all probes lie: one wake-up then
 // serves many probes. A period shorter than ten slots has narrower ones.
 const slotWidth = 50 * time.Millisecond

@@ -14,6 +14,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/output"
 )
 
+// This file remembers the last attempts of a probe, in little room.
+
 const (
 	// historySize is how many attempts a probe remembers one by one, and how many lines:
 	// equal attempts in a row are one. Those that succeeded and those that did not have as

@@ -13,6 +13,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/instance"
 )
 
+// This file says what a target keeps over a reload: its state, and the grid of its probes.
+
 // inherit takes over from the target's former configuration, which has retired. It
 // returns what is to be logged.
 func (t *target) inherit(before *target, params [gate.NumKinds]gate.Params, changed [gate.NumKinds]bool) []entry {

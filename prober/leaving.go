@@ -15,6 +15,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/gate"
 )
 
+// This file ends the workers that a reload replaces or removes, also in the middle of a turn.
+
 // leaveTime is how long a reload waits for the attempts that it has cut short. Mostly
 // they end at once; what does not end then may never end (a child that no kill reaches).
 const leaveTime = time.Second

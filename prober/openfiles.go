@@ -13,6 +13,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action"
 )
 
+// This file says how many attempts may be in flight: as many as there are files for.
+
 // unknownOpenFiles stands for a limit of open files that cannot be read.
 const unknownOpenFiles = 4096
 

@@ -10,6 +10,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/gate"
 )
 
+// This file derives what is said of a target from its state, and counts all targets by that.
+
 // flags is what is derived of a target.
 type flags struct {
 	started, ready, live bool

@@ -10,6 +10,8 @@ import (
 	"time"
 )
 
+// This file decides which turn may make its attempt where not all can at once.
+
 // patience is how many may go before one who has waited longer.
 const patience = 7
 

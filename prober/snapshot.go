@@ -13,6 +13,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/instance"
 )
 
+// This file answers what is known at one moment, in copies that belong to the caller.
+
 // Summary returns the aggregates, in constant time.
 func (m *Manager) Summary() Summary { return m.tally.read() }
 

@@ -12,6 +12,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/instance"
 )
 
+// This file has the types in which the truth about all probes is told.
+
 // Detail says how much a status tells.
 type Detail uint8
 
