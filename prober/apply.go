@@ -89,6 +89,7 @@ func (m *Manager) apply(cfg *config.Config) (cut []*leaver, entries []entry, err
 	m.tally.replace(ended, begun)
 	m.mu.Unlock()
 	m.swapping.Unlock()
+	m.subscriptions.tellAll()
 
 	entries = append(entries, m.sourcesChosen(begun)...)
 	m.startAll(begun, beforeByName)

@@ -106,6 +106,7 @@ func (t *target) recordInstance(inst gate.Instance) []entry {
 	t.life.seen = inst
 	if inst.ID != was.ID || inst.Phase != was.Phase {
 		t.life.changes++
+		t.instanceChanged = true
 	}
 	if inst.Phase == gate.Running && !inst.Deleting {
 		for _, w := range t.workers {

@@ -47,6 +47,8 @@ type Manager struct {
 	panics   atomic.Uint64
 	tally    tally
 
+	subscriptions subscriptions
+
 	latenessMu sync.Mutex
 	lateness   Histogram
 
@@ -86,7 +88,9 @@ func New(opts Options) *Manager {
 // they are; readiness goes on being probed, as in a pod that terminates (kubelet
 // rules 2.2 and 2.1.6). Apply is refused from now on.
 func (m *Manager) Stop() {
-	m.tally.stopping() // at once, whatever a reload that is under way waits for
+	if m.tally.stopping() { // at once, whatever a reload that is under way waits for
+		m.subscriptions.tellAll()
+	}
 	m.applying.Lock()
 	m.stopping = true
 	m.applying.Unlock()
@@ -111,6 +115,7 @@ func (m *Manager) Terminate() {
 		}
 	}
 	m.swapping.Unlock()
+	m.subscriptions.tellAll()
 	m.log.Info("pod terminating: startup and liveness probes have ended, every live answers 200, readiness probes go on")
 }
 

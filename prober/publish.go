@@ -36,24 +36,27 @@ func (s since) changed() Changed {
 // instance has just started, the probes that waited for it take a turn at once. With mu held.
 func (t *target) publish(inst gate.Instance, now time.Time) {
 	was := t.flags
-	t.derive(inst, now)
-	is := t.flags
-	if was == is {
-		return
+	changed := t.derive(inst, now)
+	if is := t.flags; was != is {
+		t.m.tally.move(was, is)
+		if is.started && !was.started {
+			t.poke(gate.Readiness, gate.Liveness)
+		}
 	}
-	t.m.tally.move(was, is)
-	if is.started && !was.started {
-		t.poke(gate.Readiness, gate.Liveness)
+	if changed {
+		t.m.subscriptions.tell(t.cfg.Name)
 	}
 }
 
-// derive is publish for a target that is not in the tally yet, and whose probes have not begun.
-func (t *target) derive(inst gate.Instance, now time.Time) {
+// derive is publish for a target that nobody knows of yet. It reports whether anything has
+// changed that readers are told of.
+func (t *target) derive(inst gate.Instance, now time.Time) (changed bool) {
 	t.tellHeld()
 	is := t.flagsOf(inst)
-	t.date(inst, is, now)
-	t.flags = is
+	changed = t.date(inst, is, now) || t.instanceChanged
+	t.flags, t.instanceChanged = is, false
 	t.noteStarted(inst, now)
+	return changed
 }
 
 // flagsOf returns the flags of an instance.
@@ -61,9 +64,11 @@ func (t *target) flagsOf(inst gate.Instance) flags {
 	return flags{started: t.state.Started(inst), ready: t.state.Ready(inst), live: t.state.Live(inst)}
 }
 
-// date takes note of when flags, which are to be these, and results change.
-func (t *target) date(inst gate.Instance, is flags, now time.Time) {
+// date takes note of when flags, which are to be these, and results change. It reports
+// whether any of them has, or a hold.
+func (t *target) date(inst gate.Instance, is flags, now time.Time) (changed bool) {
 	at := now.UnixNano()
+	changed = is != t.flags
 	if is.started != t.flags.started {
 		t.since.started = at
 	}
@@ -75,9 +80,13 @@ func (t *target) date(inst gate.Instance, is flags, now time.Time) {
 	}
 	for _, w := range t.workers {
 		if r := t.state.Result(w.kind, inst); r != w.result || w.changed == 0 {
-			w.result, w.changed = r, at
+			w.result, w.changed, changed = r, at, true
+		}
+		if held := t.state.Probe(w.kind).Held; held != w.held {
+			w.held, changed = held, true
 		}
 	}
+	return changed
 }
 
 // noteStarted takes note of how long the instance took until started.
@@ -124,10 +133,13 @@ func (t *tally) replace(out, in []*target) {
 	t.sum.Loaded = true
 }
 
-func (t *tally) stopping() {
+// stopping takes note, and reports whether that is news.
+func (t *tally) stopping() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	was := t.sum.Stopping
 	t.sum.Stopping = true
+	return !was
 }
 
 // terminating takes note, and reports whether that is news.

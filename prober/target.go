@@ -32,6 +32,8 @@ type target struct {
 	since since // when each of them changed
 	held  bool  // as the source was told
 	slots int8  // that its probes have; guarded by slots.mu
+	// instanceChanged: life.changes has grown since the last publication.
+	instanceChanged bool
 	// retired is not nil once a reload has replaced or removed it: nothing changes any
 	// more. It is what its source called the instance then.
 	retired *string

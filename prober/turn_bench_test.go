@@ -6,6 +6,7 @@ package prober
 import (
 	"context"
 	"runtime"
+	"strconv"
 	"testing"
 	"time"
 
@@ -16,12 +17,32 @@ import (
 // BenchmarkTurn is all that a turn takes besides its action: gate, counters, histogram,
 // history, timers.
 func BenchmarkTurn(b *testing.B) {
+	benchmarkTurn(b, 0, func() action.Outcome { return good })
+}
+
+// BenchmarkTurnThatChanges is a turn that changes whether the target is ready, beside so many
+// subscriptions.
+func BenchmarkTurnThatChanges(b *testing.B) {
+	for _, readers := range []int{0, 1, 100} {
+		b.Run(strconv.Itoa(readers), func(b *testing.B) {
+			outcome, next := bad, good
+			benchmarkTurn(b, readers, func() action.Outcome {
+				outcome, next = next, outcome
+				return outcome
+			})
+		})
+	}
+}
+
+func benchmarkTurn(b *testing.B, readers int, answer func() action.Outcome) {
 	m := New(Options{})
 	defer m.Close()
 	m.newAction = func(*config.Target, *config.Probe) action.Func {
-		return func(context.Context) (action.Outcome, error) { return good, nil }
+		return func(context.Context) (action.Outcome, error) { return answer(), nil }
 	}
-	if err := m.Apply(&config.Config{Targets: []config.Target{app("app", nil, every(time.Hour), nil)}}); err != nil {
+	target := app("app", nil, every(time.Hour), nil)
+	target.ReadinessProbe.FailureThreshold = 1
+	if err := m.Apply(&config.Config{Targets: []config.Target{target}}); err != nil {
 		b.Fatal(err)
 	}
 	w := m.targets[0].workers[0]
@@ -31,6 +52,11 @@ func BenchmarkTurn(b *testing.B) {
 		w.target.mu.Unlock()
 	}
 	w.takeTurns() // the first one makes what is kept
+	for range readers {
+		s := m.Subscribe()
+		defer s.Close()
+		s.Changes() // else a name adds nothing
+	}
 	b.ReportAllocs()
 	for b.Loop() {
 		w.timer.Stop()

@@ -44,6 +44,7 @@ type worker struct {
 	poked   bool        // the next turn to begin has been asked for
 	warned  bool        // the last attempt's outcome was a warning
 	result  gate.Result // as it was published last
+	held    bool        // the same
 
 	stage    stage
 	standing standing

@@ -1,0 +1,160 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package prober
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// Subscription tells one reader that the Status has changed, so that the reader need not ask
+// again and again. A subscription carries no state: the reader asks the Manager, and sees the
+// latest.
+//
+//	s := m.Subscribe()
+//	defer s.Close()
+//	for {
+//		select {
+//		case <-s.C:
+//			changes := s.Changes()
+//			// read m.Status, or m.Target of each of changes.Targets
+//		case <-ctx.Done():
+//			return
+//		}
+//	}
+//
+// No change is lost: a change that comes while the reader reads makes C ready again. Changes
+// that come before the reader asks are one. Nobody waits for a reader, and a slow reader costs
+// no more than a fast one.
+//
+// A change is a change of started, ready or live, of a probe's result or hold, of the instance
+// or of its phase; a reload, Stop and Terminate are changes as well. An attempt that changes
+// none of these is not one.
+type Subscription struct {
+	// C is ready at first, and when something has changed since the reader received from C
+	// or called Changes. C is never closed.
+	C <-chan struct{}
+
+	c  chan struct{} // of capacity 1
+	of *subscriptions
+
+	// What Changes will return; guarded by of.mu.
+	all     bool
+	targets map[string]struct{} // nil while empty
+}
+
+// Changes is what may have changed since a reader asked last.
+type Changes struct {
+	// All says that anything may have: the reader is new, or the set of targets or the state
+	// of the agent has changed. Targets is empty then.
+	All bool
+	// Targets are the names of the targets that have changed, sorted. A reload may have
+	// removed one since.
+	Targets []string
+}
+
+// subscriptions are those of a Manager. No lock is taken while theirs is held, and theirs is
+// held for no longer than it takes to write down a name.
+type subscriptions struct {
+	count atomic.Int32 // of readers, so that a change costs nothing where there are none
+
+	mu      sync.Mutex
+	readers []*Subscription
+}
+
+// Subscribe returns a new subscription. It starts no goroutine, and lasts until its Close.
+func (m *Manager) Subscribe() *Subscription {
+	c := make(chan struct{}, 1)
+	s := &Subscription{C: c, c: c, of: &m.subscriptions}
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	s.of.readers = append(s.of.readers, s)
+	s.of.count.Add(1)
+	s.tellAll()
+	return s
+}
+
+// Changes returns what may have changed since the last call. A reader that always reads the
+// whole Status need not call it.
+func (s *Subscription) Changes() Changes {
+	s.of.mu.Lock()
+	all, targets := s.all, s.targets
+	s.all, s.targets = false, nil
+	s.drain()
+	s.of.mu.Unlock()
+	return Changes{All: all, Targets: slices.Sorted(maps.Keys(targets))}
+}
+
+// Close ends the subscription: C is not ready any more. A second call does nothing.
+func (s *Subscription) Close() {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	if i := slices.Index(s.of.readers, s); i >= 0 {
+		s.of.readers = slices.Delete(s.of.readers, i, i+1)
+		s.of.count.Add(-1)
+	}
+	s.drain()
+}
+
+// tell tells the readers that a target has changed. The caller has made the change, and may
+// hold the target's lock: whoever reads because of this waits for the lock, and sees the change.
+func (s *subscriptions) tell(target string) {
+	if s.count.Load() == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.readers {
+		r.tell(target)
+	}
+}
+
+// tellAll tells the readers that anything may have changed.
+func (s *subscriptions) tellAll() {
+	if s.count.Load() == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.readers {
+		r.tellAll()
+	}
+}
+
+// All below is called with of.mu held.
+
+func (s *Subscription) tell(target string) {
+	if !s.all {
+		if s.targets == nil {
+			s.targets = map[string]struct{}{}
+		}
+		s.targets[target] = struct{}{}
+	}
+	s.wake()
+}
+
+// tellAll makes the names superfluous, so there are never many more of them than a
+// configuration has targets.
+func (s *Subscription) tellAll() {
+	s.all, s.targets = true, nil
+	s.wake()
+}
+
+// wake makes C ready.
+func (s *Subscription) wake() {
+	select {
+	case s.c <- struct{}{}:
+	default: // C is ready already
+	}
+}
+
+// drain makes C ready no more.
+func (s *Subscription) drain() {
+	select {
+	case <-s.c:
+	default:
+	}
+}

@@ -1,0 +1,409 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package prober
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/gate"
+	"github.com/prober-exporter/prober_exporter/prober/action"
+	"github.com/prober-exporter/prober_exporter/prober/instance"
+)
+
+// news returns what a subscription has to say: "" for nothing, "all", or names.
+func news(s *Subscription) string {
+	select {
+	case <-s.C:
+	default:
+		return ""
+	}
+	c := s.Changes()
+	if c.All {
+		return strings.Join(append([]string{"all"}, c.Targets...), " ")
+	}
+	return strings.Join(c.Targets, " ")
+}
+
+// kept returns how many names wait to be asked for.
+func (s *Subscription) kept() int {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	return len(s.targets)
+}
+
+func (w *world) tells(s *Subscription, what, want string) {
+	w.t.Helper()
+	synctest.Wait()
+	if got := news(s); got != want {
+		w.t.Errorf("%v: %s: a reader is told %q, want %q", time.Since(w.begin), what, got, want)
+	}
+}
+
+// Every change of a condition, a result, a hold or an instance is told, and no attempt that
+// changes none of them.
+func TestSubscriptionTellsEachChange(t *testing.T) {
+	inView(t, func(w *world, v *view) {
+		s := w.m.Subscribe()
+		defer s.Close()
+		w.tells(s, "a new reader", "all")
+		w.says("app/startup", bad)
+		v.sees(runs("a"))
+		w.tells(s, "the first instance", "app")
+		w.says("app/startup", good)
+		w.sleepUntil(1100 * ms)
+		w.is("app", "SRL")
+		w.tells(s, "started and ready", "app")
+		w.sleepUntil(20 * time.Second)
+		w.tells(s, "20 s of equal attempts", "")
+		w.says("app/liveness", bad)
+		w.sleepUntil(21500 * ms)
+		w.tells(s, "a failure below the threshold", "")
+		w.sleepUntil(25 * time.Second)
+		w.is("app", "SRl")
+		w.tells(s, "not live", "app")
+
+		frozen := v.Instance("app")
+		frozen.Phase = gate.PhaseUnknown
+		v.sees(frozen)
+		w.tells(s, "frozen", "app")
+		v.sees(runs("a"))
+		w.tells(s, "runs on", "app")
+		w.says("app/liveness", good)
+		v.sees(runs("b"))
+		w.tells(s, "a restart", "app")
+		w.sleepUntil(30 * time.Second)
+		w.tells(s, "ready again", "")
+		w.m.NewInstance("app")
+		w.tells(s, "a restart that was declared", "app")
+
+		w.says("other/readiness", bad)
+		w.apply(watched("view"), app("other", nil, every(time.Second), nil))
+		w.tells(s, "a target that was added", "all")
+		w.says("other/readiness", good)
+		w.sleepUntil(40 * time.Second)
+		w.tells(s, "it is ready", "other")
+		w.apply(watched("view"))
+		w.tells(s, "a target that was removed", "all")
+		w.m.Terminate()
+		w.tells(s, "Terminate", "all")
+		w.m.Stop()
+		w.tells(s, "Stop", "all")
+		w.m.Close()
+		w.tells(s, "Close, which changes nothing", "")
+	})
+}
+
+// A hold that begins or ends is a change where nothing else is.
+func TestSubscriptionTellsHolds(t *testing.T) {
+	inView(t, func(w *world, v *view) {
+		c := watched("view")
+		c.StartupProbe, c.ReadinessProbe = nil, nil
+		w.apply(c)
+		w.says("app/liveness", bad)
+		bounded := runs("a")
+		bounded.MaxHold = 10 * time.Second
+		v.sees(bounded)
+		w.sleepUntil(5 * time.Second)
+		s := w.m.Subscribe()
+		defer s.Close()
+		w.tells(s, "a new reader", "all")
+		p := w.probe("app", gate.Liveness)
+		if !p.Held {
+			t.Fatalf("%+v, want held", p)
+		}
+		ends := p.HeldUntil.Sub(w.begin)
+		w.sleepUntil(ends - ms)
+		w.tells(s, "on hold", "")
+		w.sleepUntil(ends + ms)
+		w.is("app", "SRl")
+		w.tells(s, "the hold has ended", "app")
+		w.sleepUntil(ends + 5*time.Second)
+		w.is("app", "SRl")
+		w.tells(s, "a hold has begun again", "app")
+	})
+}
+
+// Changes that come before the reader asks are one; one that comes after the reader has
+// asked is another, even if the reader has not read yet.
+func TestSubscriptionCoalesces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		names := []string{"a", "b", "c"}
+		for _, name := range names {
+			w.says(name+"/readiness", bad)
+		}
+		w.apply(app("a", nil, every(time.Second), nil), app("b", nil, every(time.Second), nil), app("c", nil, every(time.Second), nil))
+		s := w.m.Subscribe()
+		defer s.Close()
+		w.tells(s, "a new reader", "all")
+		for i := range 10 { // ready and not ready, five times over
+			for _, name := range names[1:] {
+				w.says(name+"/readiness", []action.Outcome{good, bad}[i%2])
+			}
+			time.Sleep(5 * time.Second)
+		}
+		w.tells(s, "two targets, many changes", "b c")
+		w.tells(s, "nothing since", "")
+
+		w.says("a/readiness", good)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		<-s.C
+		if got := s.Changes(); !slices.Equal(got.Targets, names[:1]) {
+			t.Errorf("told %v, want a", got)
+		}
+		w.says("b/readiness", good) // while the reader is about to read
+		time.Sleep(time.Second)
+		w.tells(s, "a change after the question", "b")
+
+		w.says("c/readiness", good)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		<-s.C
+		w.says("b/readiness", bad) // while the reader is about to ask
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if got := s.Changes(); !slices.Equal(got.Targets, names[1:]) {
+			t.Errorf("told %v, want b and c", got)
+		}
+		w.tells(s, "nothing since", "")
+	})
+}
+
+// A reader that never reads, or that has closed its subscription, keeps nobody waiting, and
+// has no more names than the configuration has targets, whatever reloads bring.
+func TestSubscriptionOfNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		asleep, closed, reader := w.m.Subscribe(), w.m.Subscribe(), w.m.Subscribe()
+		closed.Close()
+		closed.Close()
+		if got := w.m.subscriptions.count.Load(); got != 2 {
+			t.Fatalf("%d subscriptions, want 2", got)
+		}
+		for i := range 50 {
+			a, b := fmt.Sprint("a", i), fmt.Sprint("b", i)
+			w.says(a+"/readiness", bad)
+			w.says(b+"/readiness", bad)
+			w.apply(app(a, nil, every(time.Second), nil), app(b, nil, every(time.Second), nil))
+			w.tells(reader, "a reload", "all")
+			if i == 0 {
+				asleep.Changes() // else no name would be kept
+			}
+			w.says(a+"/readiness", good)
+			w.says(b+"/readiness", good)
+			time.Sleep(3 * time.Second)
+			if n := asleep.kept(); n > 2 {
+				t.Fatalf("%d names are kept, want 2 at most", n)
+			}
+		}
+		if w.tells(closed, "a closed subscription", ""); closed.kept() > 0 {
+			t.Error("a closed subscription keeps names")
+		}
+		reader.Close()
+		asleep.Close()
+		if got := w.m.subscriptions.count.Load(); got != 0 {
+			t.Errorf("%d subscriptions, want none", got)
+		}
+	})
+}
+
+// Many targets that change in the very moment in which a reader asks: the reader is told
+// again, or has been told already.
+func TestSubscriptionBesideManyWriters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := New(Options{})
+		defer m.Close()
+		s := m.Subscribe()
+		s.Changes()
+		var values, known [4]atomic.Int32
+		done := make(chan struct{})
+		defer close(done)
+		go func() {
+			for {
+				select {
+				case <-s.C:
+				case <-done:
+					return
+				}
+				for _, name := range s.Changes().Targets {
+					i, _ := strconv.Atoi(name)
+					known[i].Store(values[i].Load())
+				}
+			}
+		}()
+		for round := range 2000 {
+			var writing sync.WaitGroup
+			for i := range values {
+				writing.Go(func() {
+					for range 3 {
+						values[i].Add(1)
+						m.subscriptions.tell(strconv.Itoa(i))
+					}
+				})
+			}
+			writing.Wait()
+			synctest.Wait()
+			for i := range values {
+				if got, want := known[i].Load(), values[i].Load(); got != want {
+					t.Fatalf("round %d: the reader knows %d of target %d, which is at %d", round, got, i, want)
+				}
+			}
+		}
+	})
+}
+
+// said is what readers are to know of a target.
+func said(t *TargetStatus) string {
+	s := fmt.Sprint(t.Instance.ID, t.Running, t.Started, t.Ready, t.Live, t.Restarts)
+	for _, p := range t.Probes {
+		s += fmt.Sprint(" ", p.Result, p.Held)
+	}
+	return s
+}
+
+// follower is a reader that knows of targets only what it has read when it was told to.
+type follower struct {
+	s     *Subscription
+	whole bool          // reads all at each change, and does not ask which
+	slow  time.Duration // between being told and reading
+
+	mu    sync.Mutex
+	knows map[string]string
+}
+
+func (f *follower) follow(ctx context.Context, m *Manager) {
+	for {
+		select {
+		case <-f.s.C:
+		case <-ctx.Done():
+			return
+		}
+		time.Sleep(f.slow) // in a bubble
+		changes := Changes{All: true}
+		if !f.whole {
+			changes = f.s.Changes()
+		}
+		time.Sleep(f.slow)
+		f.read(m, changes)
+	}
+}
+
+func (f *follower) read(m *Manager, changes Changes) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if changes.All {
+		f.knows = map[string]string{}
+		for _, t := range m.Status(Brief).Statuses {
+			f.knows[t.Name] = said(&t)
+		}
+	}
+	for _, name := range changes.Targets {
+		delete(f.knows, name)
+		if t, ok := m.Target(name, Brief); ok {
+			f.knows[name] = said(&t)
+		}
+	}
+}
+
+// However many targets change however often, whenever all is quiet each reader knows the
+// truth, the slow ones a little later: no change is lost.
+func TestSubscriptionLosesNothing(t *testing.T) {
+	for range 3 {
+		synctest.Test(t, testSubscriptionLosesNothing)
+	}
+}
+
+func testSubscriptionLosesNothing(t *testing.T) {
+	w := newWorld(t)
+	defer w.m.Close()
+	v := &view{seen: map[string]gate.Instance{}}
+	w.m.sources.make = func(*config.Instance, *slog.Logger) instance.Watcher { return v }
+	var targets []config.Target
+	for i := range 20 {
+		c := app(fmt.Sprint("app", i), every(100*ms), every(100*ms), every(100*ms))
+		c.LivenessProbe.FailureThreshold = 2
+		if c.Instance.Source = "view"; i%2 == 0 {
+			c.Instance.Source = config.SourceStatic
+		}
+		targets = append(targets, c)
+		for _, k := range gate.Kinds() {
+			w.on(c.Name+"/"+k.String(), func(context.Context) (action.Outcome, error) {
+				return []action.Outcome{good, good, bad}[rand.IntN(3)], nil
+			})
+		}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var following sync.WaitGroup
+	followers := make([]*follower, 6)
+	for i := range followers {
+		followers[i] = &follower{s: w.m.Subscribe(), whole: i%2 == 1, slow: time.Duration(i/2) * 70 * ms}
+		following.Go(func() { followers[i].follow(ctx, w.m) })
+	}
+	for range 10 {
+		w.apply(targets[rand.IntN(5) : 15+rand.IntN(6)]...)
+		var writing sync.WaitGroup
+		for range 8 {
+			writing.Go(func() {
+				for range 20 {
+					name := targets[rand.IntN(len(targets))].Name
+					switch rand.IntN(4) {
+					case 0:
+						w.m.NewInstance(name)
+					case 1:
+						w.m.Probe(name)
+					default:
+						v.mu.Lock()
+						v.seen[name] = gate.Instance{ID: fmt.Sprint(rand.IntN(3)), Phase: gate.Phase(rand.IntN(4)), MaxHold: 200 * ms}
+						changed := v.changed
+						v.mu.Unlock()
+						if changed != nil {
+							changed(name)
+						}
+					}
+					time.Sleep(time.Duration(rand.IntN(4)) * 10 * ms)
+				}
+			})
+		}
+		writing.Wait()
+		synctest.Wait()
+		w.allKnow(followers[:2]) // the fast readers know already
+	}
+	w.m.Close()
+	time.Sleep(time.Second)
+	synctest.Wait()
+	w.allKnow(followers)
+	stop()
+	following.Wait()
+}
+
+func (w *world) allKnow(followers []*follower) {
+	w.t.Helper()
+	truth := map[string]string{}
+	for _, t := range w.m.Status(Brief).Statuses {
+		truth[t.Name] = said(&t)
+	}
+	for i, f := range followers {
+		f.mu.Lock()
+		if !maps.Equal(f.knows, truth) {
+			w.t.Errorf("%v: reader %d knows\n%v, the truth is\n%v", time.Since(w.begin), i, f.knows, truth)
+		}
+		f.mu.Unlock()
+	}
+}
