@@ -164,11 +164,6 @@ func stopAll(targets []*target, kinds ...gate.Kind) {
 			}
 		}
 	}
-	waitAll(targets, kinds...)
-}
-
-// waitAll waits for workers that have been told to stop.
-func waitAll(targets []*target, kinds ...gate.Kind) {
 	for _, t := range targets {
 		for _, w := range t.workers {
 			if slices.Contains(kinds, w.kind) {

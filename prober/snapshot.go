@@ -190,7 +190,7 @@ func (t *target) overdue(now time.Time) (names []string) {
 	defer t.mu.Unlock()
 	for _, w := range t.workers {
 		if w.overdue(now) {
-			names = append(names, t.cfg.Name+"/"+w.kind.String())
+			names = append(names, w.name().String())
 		}
 	}
 	return names
