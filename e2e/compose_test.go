@@ -99,7 +99,7 @@ func TestCompose(t *testing.T) {
 // this machine's own, which may be older.
 func (w *dockerWorld) composeImages(t *testing.T) {
 	t.Helper()
-	build := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(w.dir, "shop", "shop"), "./testdata/shop")
+	build := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(w.dir, "shop", "shop"), "../examples/shop")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", build, err, out)

@@ -36,7 +36,7 @@ fi
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-CGO_ENABLED=0 go build -trimpath -buildvcs=false -o "$work/root/usr/local/bin/" . ./e2e/testdata/shop
+CGO_ENABLED=0 go build -trimpath -buildvcs=false -o "$work/root/usr/local/bin/" . ./examples/shop
 install -D -m 644 -t "$work/root/etc/systemd/system" examples/systemd/*.service examples/systemd/*.socket e2e/testdata/systemd/*.service
 install -D -m 644 examples/systemd/prober.yml "$work/root/etc/prober_exporter/prober.yml"
 install -D -m 644 examples/systemd/sysconfig.prober_exporter "$work/root/etc/sysconfig/prober_exporter"
