@@ -6,43 +6,105 @@ package main
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"gopkg.in/yaml.v3"
 
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 	"github.com/prober-exporter/prober_exporter/internal/testutil/agenttest"
 )
 
-// examples returns the examples of README.md by what they are marked as.
-func examples(t *testing.T) map[string]string {
+// runs are the examples of each document that tests of this package run, by their marks.
+// Tests of config load all other YAML of the documents.
+var runs = map[string][]string{
+	"README.md":          {"pod", "prometheus"},
+	"docs/kubernetes.md": {"pod", "several", "targets"},
+}
+
+// examples returns the marked examples of a document.
+func examples(t *testing.T, path string) map[string]string {
 	t.Helper()
-	readme, err := os.ReadFile("README.md")
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	found := map[string]string{}
-	for _, m := range regexp.MustCompile("(?s)<!-- run: (\\w+) -->\n```yaml\n(.*?)```").FindAllStringSubmatch(string(readme), -1) {
+	for _, m := range regexp.MustCompile("(?s)<!-- run: (\\w+) -->\n```yaml\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
 		found[m[1]] = m[2]
-	}
-	if blocks := strings.Count(string(readme), "```yaml"); blocks != len(found) {
-		t.Errorf("README.md has %d YAML examples, %d of them are marked to be run", blocks, len(found))
 	}
 	return found
 }
 
-// The README's pod asks an agent that runs the README's file, beside an application
+// Every example that a document marks to be run is run here. All YAML of the README is marked.
+func TestExamplesAreRun(t *testing.T) {
+	documents, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range append(documents, "README.md", "CONFIGURATION.md") {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		marks := slices.Sorted(maps.Keys(examples(t, path)))
+		if !slices.Equal(marks, runs[path]) || strings.Count(string(text), "<!-- run:") != len(marks) {
+			t.Errorf("%s marks %q to be run, tests run %q", path, marks, runs[path])
+		}
+		if blocks := strings.Count(string(text), "```yaml"); path == "README.md" && blocks != len(marks) {
+			t.Errorf("%s has %d YAML examples, %d of them are marked to be run", path, blocks, len(marks))
+		}
+	}
+}
+
+// The README's pod asks an agent that runs the file of its ConfigMap, beside an application
 // that is well: every probe of it answers 200.
 func TestReadmePod(t *testing.T) {
-	all := examples(t)
-	askAsPod(t, all["pod"], all["config"])
+	file, pod := split(t, examples(t, "README.md")["pod"])
+	askAsPod(t, pod, file)
+}
+
+// So does the pod of docs/kubernetes.md.
+func TestDocumentedPod(t *testing.T) {
+	file, pod := split(t, examples(t, "docs/kubernetes.md")["pod"])
+	askAsPod(t, pod, file)
+}
+
+// The containers of the example with several targets ask for them, each for its own.
+func TestSeveralContainers(t *testing.T) {
+	all := examples(t, "docs/kubernetes.md")
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	healthpb.RegisterHealthServer(server, health.NewServer())
+	go server.Serve(listener)
+	t.Cleanup(server.Stop)
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	askAsPod(t, all["several"], strings.NewReplacer("9000", port, "6379", "8080").Replace(all["targets"]))
+}
+
+// split returns the configuration and the pod of a manifest that begins with a ConfigMap.
+func split(t *testing.T, manifest string) (file, pod string) {
+	t.Helper()
+	first, pod, ok := strings.Cut(manifest, "\n---\n")
+	var configMap struct{ Data map[string]string }
+	if err := yaml.Unmarshal([]byte(first), &configMap); err != nil || !ok {
+		t.Fatalf("no ConfigMap and a pod (%v) in\n%s", err, manifest)
+	}
+	return configMap.Data["prober.yml"], pod
 }
 
 // askAsPod starts an agent with a file and an application on its port 8080, and asks
@@ -53,14 +115,13 @@ func askAsPod(t *testing.T, manifest, file string) {
 	a := start(t, agenttest.Flags(testutil.Write(t, strings.ReplaceAll(file, "8080", app.Port)), "--config.fail-open", "--config.enable-auto-reload")...)
 
 	type probe struct {
-		HTTPGet struct {
+		HTTPGet *struct {
 			Path string
 			Port any
 		} `yaml:"httpGet"`
 	}
 	type container struct {
 		Args           []string
-		Ports          []struct{ Name string }
 		StartupProbe   probe `yaml:"startupProbe"`
 		ReadinessProbe probe `yaml:"readinessProbe"`
 		LivenessProbe  probe `yaml:"livenessProbe"`
@@ -74,44 +135,86 @@ func askAsPod(t *testing.T, manifest, file string) {
 	if err := yaml.Unmarshal([]byte(manifest), &pod); err != nil {
 		t.Fatal(err)
 	}
-	sidecar, probed := pod.Spec.InitContainers[0], pod.Spec.Containers[0]
-	for _, p := range []probe{sidecar.StartupProbe, sidecar.LivenessProbe, probed.StartupProbe, probed.ReadinessProbe, probed.LivenessProbe} {
-		a.Says(a.Health+p.HTTPGet.Path, 200, "ok")
-		if port := fmt.Sprint(p.HTTPGet.Port); port != "health" && port != "9708" {
-			t.Errorf("%s is asked on port %s, want the health listener", p.HTTPGet.Path, port)
+	asked := 0
+	for _, c := range append(pod.Spec.InitContainers, pod.Spec.Containers...) {
+		for _, p := range []probe{c.StartupProbe, c.ReadinessProbe, c.LivenessProbe} {
+			if p.HTTPGet == nil {
+				continue
+			}
+			asked++
+			a.Says(a.Health+p.HTTPGet.Path, 200, "ok")
+			if _, body := testutil.Get(t, a.Health+p.HTTPGet.Path); strings.Contains(body, "unknown target") {
+				t.Errorf("%s asks for a target that is not in the file: %s", p.HTTPGet.Path, body)
+			}
+			if port := fmt.Sprint(p.HTTPGet.Port); port != "health" && port != "9708" {
+				t.Errorf("%s is asked on port %s, want the health listener", p.HTTPGet.Path, port)
+			}
+		}
+		if _, code, done := parse(c.Args, os.Stderr); done {
+			t.Errorf("the agent's arguments are not flags: exit %d", code)
 		}
 	}
-	if _, code, done := parse(sidecar.Args, os.Stderr); done {
-		t.Errorf("the agent's arguments are not flags: exit %d", code)
+	if asked < 3 {
+		t.Errorf("the pod has %d probes, want 3 at least", asked)
 	}
 }
 
-// The README's pod and file are those of examples/kubernetes/pod.yaml, which real kubelets
-// run, but for the labels and the securityContext there.
-func TestReadmePodIsTheExample(t *testing.T) {
+// The pod of docs/kubernetes.md is examples/kubernetes/pod.yaml, which real kubelets run. The
+// README's pod has parts of it and nothing else.
+func TestDocumentedPodsAreTheExample(t *testing.T) {
 	text, err := os.ReadFile("examples/kubernetes/pod.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, second, _ := strings.Cut(string(text), "\n---\n")
-	var configMap struct{ Data map[string]string }
-	var want, got map[string]any
-	all := examples(t)
-	for _, err := range []error{
-		yaml.Unmarshal([]byte(first), &configMap), yaml.Unmarshal([]byte(second), &want), yaml.Unmarshal([]byte(all["pod"]), &got),
-	} {
-		if err != nil {
-			t.Fatal(err)
+	if got := examples(t, "docs/kubernetes.md")["pod"]; got != string(text) {
+		t.Errorf("docs/kubernetes.md has\n%s", got)
+	}
+	manifest := func(text string) (documents [3]any) {
+		file, pod := split(t, strings.ReplaceAll(text, "port: health", "port: 9708"))
+		first, _, _ := strings.Cut(text, "\n---\n")
+		for i, document := range []string{first, pod, file} {
+			if err := yaml.Unmarshal([]byte(document), &documents[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		delete(documents[0].(map[string]any), "data") // the file, in another layout
+		return documents
+	}
+	whole, part := manifest(string(text)), manifest(examples(t, "README.md")["pod"])
+	for i := range part {
+		if where := beyond(part[i], whole[i]); where != "" {
+			t.Errorf("the README's pod has %s, the example has not", where)
 		}
 	}
-	if file := configMap.Data["prober.yml"]; file != strings.TrimSpace(all["config"]) {
-		t.Errorf("the example's file is\n%s", file)
+}
+
+// beyond returns where a part of a document has what the whole has not.
+func beyond(part, whole any) string {
+	switch part := part.(type) {
+	case map[string]any:
+		all, ok := whole.(map[string]any)
+		if !ok {
+			break
+		}
+		for key, value := range part {
+			if where := beyond(value, all[key]); where != "" {
+				return key + ": " + where
+			}
+		}
+		return ""
+	case []any:
+		all, _ := whole.([]any)
+		for _, value := range part {
+			if !slices.ContainsFunc(all, func(in any) bool { return beyond(value, in) == "" }) {
+				return fmt.Sprint(value)
+			}
+		}
+		return ""
 	}
-	delete(want["metadata"].(map[string]any), "labels")
-	delete(want["spec"].(map[string]any)["initContainers"].([]any)[0].(map[string]any), "securityContext")
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("the README's pod is\n%v\nthe example's\n%v", got, want)
+	if !reflect.DeepEqual(part, whole) {
+		return fmt.Sprint(part)
 	}
+	return ""
 }
 
 // The README's scrape configuration is YAML that names the agent's port.
@@ -121,7 +224,7 @@ func TestReadmeScrape(t *testing.T) {
 			Static []struct{ Targets []string } `yaml:"static_configs"`
 		} `yaml:"scrape_configs"`
 	}
-	if err := yaml.Unmarshal([]byte(examples(t)["prometheus"]), &scrape); err != nil {
+	if err := yaml.Unmarshal([]byte(examples(t, "README.md")["prometheus"]), &scrape); err != nil {
 		t.Fatal(err)
 	}
 	_, port, err := net.SplitHostPort(scrape.Configs[0].Static[0].Targets[0])

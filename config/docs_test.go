@@ -5,6 +5,7 @@ package config
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -15,8 +16,9 @@ type example struct {
 	text string // a whole file
 }
 
-// examples returns the YAML blocks of a document. One behind the comment "a target's
-// keys" is a part of a target; without a probe of its own it could not be loaded.
+// examples returns the YAML blocks of a document but for those that are marked to be run
+// by another test. One behind the comment "a target's keys" is a part of a target; without
+// a probe of its own it could not be loaded.
 func examples(t *testing.T, path string) []example {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -29,6 +31,7 @@ func examples(t *testing.T, path string) []example {
 	for line := range strings.Lines(string(data)) {
 		number++
 		switch {
+		case line == "```yaml\n" && strings.HasPrefix(previous, "<!-- run: "):
 		case line == "```yaml\n":
 			inside, part = true, previous == "<!-- a target's keys -->\n"
 			e := example{line: number}
@@ -51,17 +54,24 @@ func examples(t *testing.T, path string) []example {
 // Every YAML example of the documentation loads, and is the same after it was written and read.
 func TestDocumentedExamples(t *testing.T) {
 	env := environment("POD_IP=10.0.0.1\nZONE=a\nTOKEN=s3cret\n")
-	found := examples(t, "../CONFIGURATION.md")
-	if len(found) < 7 {
-		t.Fatalf("only %d examples", len(found))
+	documents, err := filepath.Glob("../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, e := range found {
-		cfg, _, err := Load("example", []byte(e.text), env)
-		if err != nil {
-			t.Errorf("CONFIGURATION.md:%d: %v\n%s", e.line, err, e.text)
-			continue
+	loaded := 0
+	for _, path := range append(documents, "../CONFIGURATION.md") {
+		for _, e := range examples(t, path) {
+			loaded++
+			cfg, _, err := Load("example", []byte(e.text), env)
+			if err != nil {
+				t.Errorf("%s:%d: %v\n%s", path, e.line, err, e.text)
+				continue
+			}
+			checkYAML(t, cfg)
 		}
-		checkYAML(t, cfg)
+	}
+	if loaded < 9 {
+		t.Errorf("only %d examples", loaded)
 	}
 }
 

@@ -5,7 +5,6 @@ package frompod
 
 import (
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -26,37 +25,39 @@ func rewritten(t *testing.T, manifest string) string {
 	return string(out)
 }
 
-// The pod and the file in the README are what its application's pod becomes. (That the
-// agent needs no privilege is said by the result and need not be by the README.)
-func TestReadme(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
+// The pod and the file of the example, which docs/kubernetes.md shows, are what its
+// application's pod becomes, but for a label that a PodMonitor selects by, and for the
+// user in the securityContext, which the image has.
+func TestExample(t *testing.T) {
+	text, err := os.ReadFile("../../examples/kubernetes/pod.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	examples := map[string]string{}
-	for _, m := range regexp.MustCompile("(?s)<!-- run: (\\w+) -->\n```yaml\n(.*?)```").FindAllStringSubmatch(string(readme), -1) {
-		examples[m[1]] = m[2]
-	}
-	_, sections := archive(t, "testdata/readme.txtar")
+	first, second, _ := strings.Cut(string(text), "\n---\n")
+	_, sections := archive(t, "testdata/example.txtar")
 	documents := split(rewritten(t, find(sections, "manifest")))
 	if len(documents) != 2 {
 		t.Fatalf("%d documents", len(documents))
 	}
-	got, want := parsed(documents[1].text), parsed(examples["pod"])
+	got, want := parsed(documents[1].text), parsed(second)
+	without := func(in *yaml.Node, key string) {
+		i := index(in, key)
+		in.Content = slices.Delete(in.Content, i, i+2)
+	}
+	without(lookup(want, "metadata"), "labels")
 	for _, pod := range []*yaml.Node{got, want} {
-		agent := lookup(lookup(pod, "spec"), "initContainers").Content[0]
-		if i := index(agent, "securityContext"); i >= 0 {
-			agent.Content = append(agent.Content[:i:i], agent.Content[i+2:]...)
-		}
+		without(lookup(lookup(pod, "spec"), "initContainers").Content[0], "securityContext")
 	}
 	if !equal(got, want) {
-		t.Errorf("the pod is\n%swant\n%s", documents[1].text, examples["pod"])
+		t.Errorf("the pod is\n%swant\n%s", documents[1].text, second)
 	}
-	var configMap struct{ Data map[string]string }
-	if err := yaml.Unmarshal([]byte(documents[0].text), &configMap); err != nil {
-		t.Fatal(err)
+	var made, example struct{ Data map[string]string }
+	for text, into := range map[string]any{documents[0].text: &made, first: &example} {
+		if err := yaml.Unmarshal([]byte(text), into); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if got, want := shown(t, configMap.Data["prober.yml"]), shown(t, examples["config"]); got != want {
+	if got, want := shown(t, made.Data["prober.yml"]), shown(t, example.Data["prober.yml"]); got != want {
 		t.Errorf("the configuration is\n%swant\n%s", got, want)
 	}
 }
