@@ -30,6 +30,7 @@ func TestCompose(t *testing.T) {
 
 	// All of it is valid, with Grafana, for which there is no image here.
 	w.compose(t, "--profile", "grafana", "config", "--quiet")
+	w.compose(t, "build")
 	w.compose(t, "up", "--detach", "--wait", "--wait-timeout", "60", "--pull", "never")
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -95,20 +96,14 @@ func TestCompose(t *testing.T) {
 	}
 }
 
-// composeImages makes the images that the example names. Prometheus and Alertmanager are
-// this machine's own, which may be older.
+// composeImages makes the images that the example and its Dockerfile name. Their programs
+// are this machine's own, which may be older.
 func (w *dockerWorld) composeImages(t *testing.T) {
 	t.Helper()
-	build := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(w.dir, "shop", "shop"), "../examples/shop")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %v\n%s", build, err, out)
-	}
-	w.docker(t, "tag", "agent:e2e", "prober-exporter:0.1.0")
-	w.image(t, "shop:1.0", "shop", `ENTRYPOINT ["/shop"]`, map[string]string{filepath.Join(w.dir, "shop", "shop"): "/shop"})
 	tools := map[string]string{"busybox": "/bin/busybox"}
 	links := "RUN [\"/bin/busybox\", \"--install\", \"-s\", \"/bin\"]\nENV PATH=/bin"
 	w.image(t, "busybox:stable", "busybox", links, tools)
+	w.golang(t, links)
 	tools["docker"] = "/bin/docker"
 	w.image(t, "docker:cli", "cli", links, tools)
 	w.image(t, "prom/prometheus:v3.15.0", "prometheus", `ENTRYPOINT ["/bin/prometheus"]`, map[string]string{"prometheus": "/bin/prometheus"})
@@ -119,6 +114,36 @@ func (w *dockerWorld) composeImages(t *testing.T) {
 		alertmanager[file] = file
 	}
 	w.image(t, "prom/alertmanager:v0.34.2", "alertmanager", `ENTRYPOINT ["/bin/alertmanager"]`, alertmanager)
+}
+
+// golang makes the image that compiles: Go of this machine, and the modules that the agent
+// imports, as the engine has no way to a module proxy.
+func (w *dockerWorld) golang(t *testing.T, links string) {
+	t.Helper()
+	env := func(name string) string {
+		out, err := exec.Command("go", "env", name).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	goroot, root := env("GOROOT"), filepath.Join(w.dir, "golang", "root")
+	list := exec.Command("go", "list", "-deps", ".", "./examples/shop")
+	list.Dir = ".."
+	list.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-modcacherw", "GOMODCACHE="+filepath.Join(root, "go/pkg/mod"),
+		"GOPROXY=file://"+filepath.Join(env("GOMODCACHE"), "cache/download")+","+env("GOPROXY"))
+	for _, c := range []*exec.Cmd{
+		exec.Command("mkdir", "-p", filepath.Join(root, "usr/local/go/pkg"), filepath.Join(root, "tmp")),
+		exec.Command("cp", "-r", filepath.Join(goroot, "src"), filepath.Join(goroot, "go.env"), filepath.Join(goroot, "VERSION"), filepath.Join(root, "usr/local/go")),
+		exec.Command("cp", "-r", filepath.Join(goroot, "pkg/tool"), filepath.Join(goroot, "pkg/include"), filepath.Join(root, "usr/local/go/pkg")),
+		list,
+	} {
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", c, err, out)
+		}
+	}
+	w.image(t, "golang:1.26", "golang", links+":/usr/local/go/bin\nENV GOPATH=/go GOPROXY=off GOTOOLCHAIN=local",
+		map[string]string{"busybox": "/bin/busybox", filepath.Join(goroot, "bin/go"): "/usr/local/go/bin/go"})
 }
 
 // library matches what ldd says of a library: its file is the one that begins with a slash.
@@ -166,7 +191,7 @@ func (w *dockerWorld) image(t *testing.T, tag, dir, lines string, programs map[s
 // compose runs Docker Compose on the example.
 func (w *dockerWorld) compose(t *testing.T, args ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	c := exec.CommandContext(ctx, "../bin/compose/docker-compose", append([]string{"--file", "../examples/compose/compose.yml"}, args...)...)
 	c.Env = append(os.Environ(), "DOCKER_HOST=unix://"+w.socket, "DOCKER_CONFIG="+w.dir)

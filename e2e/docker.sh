@@ -25,4 +25,4 @@ needs_namespaces --net
 scratch '*/e2e-docker-*' '*/libpod_parent*'
 
 chmod 755 "$TMPDIR" # an agent that is nobody has to pass
-go test -tags e2e -run "^Test${COMPOSE:-Docker}" -count=1 -timeout 10m -v "$@" ./e2e
+go test -tags e2e -run "^Test${COMPOSE:-Docker}" -count=1 -timeout 20m -v "$@" ./e2e

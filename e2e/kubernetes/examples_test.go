@@ -29,6 +29,21 @@ func example(t *testing.T, from, to string) string {
 	return from + part
 }
 
+// readmePod returns the manifest of the README.
+func readmePod(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, ok := strings.Cut(string(text), "<!-- run: pod -->\n```yaml\n")
+	manifest, _, found := strings.Cut(after, "```\n")
+	if !ok || !found {
+		t.Fatal("the README has no pod")
+	}
+	return strings.Replace(manifest, "metadata: {name: shop}", "metadata:\n  name: shop", 1)
+}
+
 // configuration returns the agent's file in pod.yaml.
 func (p *pod) configuration() string {
 	p.t.Helper()

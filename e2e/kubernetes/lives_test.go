@@ -31,6 +31,14 @@ func TestPod(t *testing.T) {
 	p.delete(true)
 }
 
+// The shorter pod of the README does the same for an application that is dead-locked.
+func TestReadmePod(t *testing.T) {
+	t.Parallel()
+	p := deploy(t, readmePod(t))
+	p.begins()
+	p.deadLock()
+}
+
 // The same of an agent that is an ordinary container.
 func TestClassicSidecar(t *testing.T) {
 	t.Parallel()

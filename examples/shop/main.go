@@ -1,35 +1,55 @@
 // Copyright 2026 The prober_exporter Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// shop is an application to be probed, with a fault: after a request to /deadlock it
-// answers nothing; to /crash, it ends.
+// Shop is a small application to probe. After a boot of three seconds it listens on port
+// 8080 and answers /healthz and /readyz with 200. Two requests make it fail, so that you can
+// watch what happens then:
+//
+//	/deadlock   no request is answered any more
+//	/crash      the process ends
 package main
 
 import (
-	"log"
+	"context"
 	"net/http"
-	"os"
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 )
 
+// boot is long enough that nobody can miss a restart.
+const boot = 3 * time.Second
+
 func main() {
-	// As the first process of a container it has no default for signals.
-	term := make(chan os.Signal, 1)
-	signal.Notify(term, syscall.SIGTERM)
-	go func() {
-		<-term
-		os.Exit(0)
-	}()
+	// The first process of a container ends at SIGTERM only if it asks for the signal.
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	booted := time.NewTimer(boot)
+	defer booted.Stop()
+	select {
+	case <-ctx.Done():
+		return
+	case <-booted.C:
+	}
+
 	var mu sync.RWMutex
 	well := func(http.ResponseWriter, *http.Request) {
 		mu.RLock()
 		defer mu.RUnlock()
 	}
-	http.HandleFunc("/healthz", well)
-	http.HandleFunc("/readyz", well)
-	http.HandleFunc("/deadlock", func(http.ResponseWriter, *http.Request) { mu.Lock() }) //nolint:govet // it is never unlocked
-	http.HandleFunc("/crash", func(http.ResponseWriter, *http.Request) { os.Exit(3) })
-	log.Fatal(http.ListenAndServe(":8080", nil))
+	mux := http.NewServeMux()
+	mux.HandleFunc("/healthz", well)
+	mux.HandleFunc("/readyz", well)
+	mux.HandleFunc("/deadlock", func(http.ResponseWriter, *http.Request) { mu.Lock() })
+	mux.HandleFunc("/crash", func(http.ResponseWriter, *http.Request) { go panic("asked to crash") })
+
+	server := &http.Server{Addr: ":8080", Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	ended := make(chan error, 1)
+	go func() { ended <- server.ListenAndServe() }()
+	select {
+	case <-ctx.Done():
+	case err := <-ended:
+		panic(err)
+	}
 }
