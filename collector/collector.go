@@ -71,42 +71,42 @@ var table = [numMetrics]struct {
 }{
 	probeTotal: {
 		"prober_probe_total",
-		"Probes run, by result; unknown ones could not be attempted and count for nothing.",
+		"Attempts by result. An unknown attempt could not be made, or says nothing about the target; it changes no result.",
 		[]string{labelTarget, labelProbeType, labelResult},
 	},
 	probeDuration: {
 		"prober_probe_duration_seconds",
-		"Duration of the probes run, by result.",
+		"Duration of attempts by result, retries included.",
 		[]string{labelTarget, labelProbeType, labelResult},
 	},
 	probeFailures: {
 		"prober_probe_failures_total",
-		"Failed and unknown probes, by reason.",
+		"Failed and unknown attempts by reason.",
 		[]string{labelTarget, labelProbeType, labelReason},
 	},
 	probeSuccess: {
 		"prober_probe_success",
-		"Whether the probe's result after thresholds is Success.",
+		"Whether the result of the probe, after thresholds, is Success.",
 		[]string{labelTarget, labelProbeType},
 	},
 	probeConsecutiveFailures: {
 		"prober_probe_consecutive_failures",
-		"Failed attempts since the last success; 0 at a new instance.",
+		"Failed attempts since the last successful one. A new instance resets the number to 0.",
 		[]string{labelTarget, labelProbeType},
 	},
 	probeHeld: {
 		"prober_probe_held",
-		"Whether the probe is on hold until there is a new instance.",
+		"Whether the probe is on hold: it makes no attempts until a new instance begins or the hold expires.",
 		[]string{labelTarget, labelProbeType},
 	},
 	probeGated: {
 		"prober_probe_gated",
-		"Whether the probe waits for its initial delay, for the target to be started, or for an instance.",
+		"Whether the probe waits for its initial delay, for the target to start, or for an instance.",
 		[]string{labelTarget, labelProbeType},
 	},
 	probeTransitions: {
 		"prober_probe_transitions_total",
-		"Changes of the probe's published result by probing.",
+		"Changes of the result of the probe, caused by attempts.",
 		[]string{labelTarget, labelProbeType},
 	},
 	probeLastRun: {
@@ -116,52 +116,52 @@ var table = [numMetrics]struct {
 	},
 	probeTimeout: {
 		"prober_probe_timeout_seconds",
-		"The probe's configured timeout.",
+		"Configured timeout of the probe.",
 		[]string{labelTarget, labelProbeType},
 	},
 	probePeriod: {
 		"prober_probe_period_seconds",
-		"The probe's configured period.",
+		"Configured period of the probe.",
 		[]string{labelTarget, labelProbeType},
 	},
 	targetRunning: {
 		"prober_target_running",
-		"Whether the source says that an instance of the target runs.",
+		"Whether an instance of the target runs, according to its source.",
 		[]string{labelTarget},
 	},
 	targetStarted: {
 		"prober_target_started",
-		"Whether the target has started.",
+		"Whether the target runs and its startup probe, if any, has succeeded.",
 		[]string{labelTarget},
 	},
 	targetReady: {
 		"prober_target_ready",
-		"Whether the target has started and its readiness result is Success.",
+		"Whether the target has started and the result of its readiness probe, if any, is Success.",
 		[]string{labelTarget},
 	},
 	targetLive: {
 		"prober_target_live",
-		"Whether a kubelet would leave the target alone.",
+		"0 if a kubelet would restart the target, otherwise 1. 1 also while the target does not run.",
 		[]string{labelTarget},
 	},
 	targetLastTransition: {
 		"prober_target_last_transition_timestamp_seconds",
-		"When started, ready or live changed last, in seconds since the epoch; where it has not, since when the agent has watched the target.",
+		"When the condition started, ready or live last changed, in seconds since the epoch. Before the first change: when the agent began to watch the target.",
 		[]string{labelTarget, labelCondition},
 	},
 	targetRestarts: {
 		"prober_target_restarts_total",
-		"Instances of the target after the first.",
+		"Restarts of the target that its source has seen.",
 		[]string{labelTarget},
 	},
 	targetStartupDuration: {
 		"prober_target_startup_duration_seconds",
-		"Time from the instance's start until it was started.",
+		"Time from the start of the instance until the target was started.",
 		[]string{labelTarget},
 	},
 	targetInfo: {
 		"prober_target_info",
-		"The target's instance and where instances come from; always 1.",
+		"Source of instances and ID of the current instance of the target. Always 1.",
 		[]string{labelTarget, labelSource, labelInstanceID},
 	},
 	exporterTargets: {
@@ -170,24 +170,24 @@ var table = [numMetrics]struct {
 	},
 	exporterInFlight: {
 		"prober_exporter_probes_in_flight",
-		"Attempts that are running.", nil,
+		"Attempts in flight.", nil,
 	},
 	exporterWaiting: {
 		"prober_exporter_reload_waiting_probes",
-		"Probes that wait for an attempt from before a reload to end.", nil,
+		"Probes that wait for the end of an attempt from before a reload.", nil,
 	},
 	exporterSourceUp: {
 		"prober_exporter_source_up",
-		"Whether the instance source works.",
+		"Whether the source of instances works.",
 		[]string{labelSource},
 	},
 	exporterLateness: {
 		"prober_exporter_probe_lateness_seconds",
-		"How late after its scheduled time a probe's turn began.", nil,
+		"Delay between the scheduled time of a turn and its begin.", nil,
 	},
 	exporterPanics: {
 		"prober_exporter_panics_total",
-		"Panics caught in a probe.", nil,
+		"Panics caught in probes.", nil,
 	},
 }
 

@@ -268,7 +268,7 @@ func TestReload(t *testing.T) {
 func TestUnknownTargets(t *testing.T) {
 	c := NewUnknownTargets("live", "ready")
 	c.WithLabelValues("live").Inc()
-	want := `# HELP prober_exporter_unknown_target_requests_total Requests of the health endpoints for targets that are not configured.
+	want := `# HELP prober_exporter_unknown_target_requests_total Requests to the health endpoints for targets that are not configured.
 # TYPE prober_exporter_unknown_target_requests_total counter
 prober_exporter_unknown_target_requests_total{endpoint="live"} 1
 prober_exporter_unknown_target_requests_total{endpoint="ready"} 0

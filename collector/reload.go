@@ -14,7 +14,7 @@ var (
 	reloadSuccessfulDesc = prometheus.NewDesc("prober_exporter_config_last_reload_successful",
 		"Whether the last attempt to load the configuration succeeded.", nil, nil)
 	reloadSuccessTimeDesc = prometheus.NewDesc("prober_exporter_config_last_reload_success_timestamp_seconds",
-		"When the configuration was last loaded, in seconds since the epoch.", nil, nil)
+		"When a configuration was last loaded successfully, in seconds since the epoch.", nil, nil)
 )
 
 // Reload is a collector of how the last load of the configuration ended. The zero
@@ -63,6 +63,6 @@ func (r *Reload) Collect(ch chan<- prometheus.Metric) {
 func NewLogLines(lost func() uint64) prometheus.Collector {
 	return prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "prober_exporter_log_lines_dropped_total",
-		Help: "Lines of the log that were lost: whoever reads it did not, or writing failed.",
+		Help: "Log lines that were lost because nobody read them or because writing failed.",
 	}, func() float64 { return float64(lost()) })
 }

@@ -11,7 +11,7 @@ import "github.com/prometheus/client_golang/prometheus"
 func NewUnknownTargets(endpoints ...string) *prometheus.CounterVec {
 	c := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "prober_exporter_unknown_target_requests_total",
-		Help: "Requests of the health endpoints for targets that are not configured.",
+		Help: "Requests to the health endpoints for targets that are not configured.",
 	}, []string{"endpoint"})
 	for _, endpoint := range endpoints {
 		c.WithLabelValues(endpoint)
