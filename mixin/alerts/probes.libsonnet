@@ -27,14 +27,14 @@
               timeout: p.of('prober_probe_timeout_seconds'),
               ratio: config.ProberProbeNearTimeout.ratio,
             },
-            'Probes of target {{ $labels.target }} take nearly as long as they may.',
-            which + ' takes {{ $value | humanizePercentage }} of its timeout when it succeeds. A little more, and it fails.',
+            'Probes of target {{ $labels.target }} nearly time out.',
+            which + ' takes {{ $value | humanizePercentage }} of its timeout when it succeeds. If it takes longer, it fails.',
           ),
           $._alert(
             'ProberProbeNotAttempted',
             '%s > %g' % [p.recorded.notAttempted, config.ProberProbeNotAttempted.ratio],
-            'Probes of target {{ $labels.target }} cannot be attempted.',
-            which + ' could not be attempted {{ $value | humanizePercentage }} of the time. What it says of the target is old.' +
+            'The agent cannot make attempts at target {{ $labels.target }}.',
+            which + ' could not make {{ $value | humanizePercentage }} of its attempts. Its result may be old.' +
             $._failure(labels=['probe_type']),
           ),
           $._alert(
@@ -60,7 +60,7 @@
               running: p.of('prober_target_running'),
             },
             'Target {{ $labels.target }} is not probed.',
-            which + ' is due and has not been run. What it says of the target is old.',
+            which + ' is due but makes no attempts. Its result is old.',
           ),
         ],
       },

@@ -15,7 +15,7 @@
             'ProberTargetNotReady',
             '%s == 0' % p.of('prober_target_ready'),
             'Target {{ $labels.target }} is not ready.',
-            which + ' has not been ready for %s: whoever asks /ready sends it no traffic.' % config.ProberTargetNotReady['for'] +
+            which + ' has not been ready for %s. Whoever asks /ready sends the target no traffic.' % config.ProberTargetNotReady['for'] +
             $._failure('probe_type!="Liveness"'),
           ),
           $._alert(
@@ -29,7 +29,7 @@
             'ProberTargetNotRunning',
             '%s == 0' % p.of('prober_target_running'),
             'Target {{ $labels.target }} does not run.',
-            which + ' has not run for %s: it has ended and nobody has started it again, or it has never been started.' % config.ProberTargetNotRunning['for'],
+            which + ' has not run for %s. The target has ended and nobody has started it again, or it never started.' % config.ProberTargetNotRunning['for'],
           ),
           $._alert(
             'ProberTargetFlapping',
@@ -48,8 +48,8 @@
               config.ProberTargetFlapping.changes,
             ],
             'Target {{ $labels.target }} is flapping.',
-            which + ' changes its mind: its {{ $labels.probe_type }} probe has changed its result about {{ printf "%.0f" $value }} times in ' +
-            config.ProberTargetFlapping.window + ', beyond what restarts explain.' +
+            which + ' is unsteady: the result of its {{ $labels.probe_type }} probe has changed about {{ printf "%.0f" $value }} times in ' +
+            config.ProberTargetFlapping.window + ', not counting restarts.' +
             $._failure(labels=['probe_type']),
           ),
           $._alert(
@@ -59,7 +59,7 @@
               config.ProberTargetRestarting.window,
               config.ProberTargetRestarting.restarts,
             ],
-            'Target {{ $labels.target }} is restarted again and again.',
+            'Target {{ $labels.target }} keeps restarting.',
             which + ' has been restarted about {{ printf "%.0f" $value }} times in ' + config.ProberTargetRestarting.window + '.' +
             $._failure(),
           ),
@@ -77,8 +77,8 @@
               p.of('prober_target_running'),
               $._config.window,
             ],
-            'Target {{ $labels.target }} runs, and does not get started.',
-            which + ' runs, and its startup probe has not succeeded for %s.' % config.ProberTargetStartupStuck['for'] +
+            'Target {{ $labels.target }} runs but does not start.',
+            which + ' runs, but its startup probe has not succeeded for %s.' % config.ProberTargetStartupStuck['for'] +
             $._failure('probe_type="Startup"'),
           ),
         ],

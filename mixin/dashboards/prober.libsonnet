@@ -25,12 +25,12 @@ local notice = g.steps([[null, 'green'], [1, 'orange']]);
 
 local numbers = [
   4,
-  [4, g.stat('Targets', 'Targets that are probed.', 'count(%s)' % target('prober_target_ready'), good)],
+  [4, g.stat('Targets', 'Targets that agents probe.', 'count(%s)' % target('prober_target_ready'), good)],
   [4, g.stat('Not ready', 'Targets that get no traffic.', 'count(%s == 0)' % target('prober_target_ready'), bad)],
   [4, g.stat('Not live', 'Targets that a kubelet would restart.', 'count(%s == 0)' % target('prober_target_live'), bad)],
-  [4, g.stat('Not running', 'Targets of which no instance runs.', 'count(%s == 0)' % target('prober_target_running'), notice)],
-  [4, g.stat('Restarts', 'New instances in the time that is shown.', 'round(sum(increase(%s[$__range])))' % target('prober_target_restarts_total'), notice)],
-  [4, g.stat('Agents down', 'Agents that were there in the time that is shown, and cannot be scraped.', |||
+  [4, g.stat('Not running', 'Targets without a running instance.', 'count(%s == 0)' % target('prober_target_running'), notice)],
+  [4, g.stat('Restarts', 'New instances in the selected time.', 'round(sum(increase(%s[$__range])))' % target('prober_target_restarts_total'), notice)],
+  [4, g.stat('Agents down', 'Agents that existed in the selected time and cannot be scraped now.', |||
     count(
       %s == 0
       and on (job, instance)
@@ -52,7 +52,7 @@ local state = g.states(
     ready: target('prober_target_ready'),
   }, one),
   g.words({
-    '0': ['to be restarted', 'dark-red'],
+    '0': ['not live', 'dark-red'],
     '1': ['not running', 'text'],
     '2': ['starting', 'blue'],
     '3': ['not ready', 'orange'],
@@ -64,7 +64,7 @@ local failing =
   local of(series) = g.now('max by (instance, target, probe_type) (%s and %s > 0)' % [series, target('prober_probe_consecutive_failures')]);
   g.table(
     'Failing now',
-    'Probes whose last attempts failed. Result: after thresholds. Held: no attempts until there is a new instance.',
+    'Probes whose last attempts failed. Result: after thresholds. Held: no attempts until a new instance begins or the hold expires.',
     [
       ['failures in a row', of(target('prober_probe_consecutive_failures')), null],
       ['result', of(target('prober_probe_success')), g.words({ '0': ['Failure', 'red'], '1': ['Success', 'green'] })],
@@ -75,14 +75,14 @@ local failing =
 
 local why = g.lines(
   'Failures by reason',
-  'Attempts a second that failed or could not be made.',
+  'Failed and unknown attempts per second.',
   [g.query('sum by (target, probe_type, reason) (%s) > 0' % rate(target('prober_probe_failures_total')), '{{target}} {{probe_type}} {{reason}}')],
   'cps',
 );
 
 local share = g.lines(
   'Attempts that failed',
-  'Of all attempts.',
+  'Share of failed and unknown attempts in all attempts.',
   [g.query(|||
     sum by (target, probe_type, instance) (%s)
     /
@@ -94,7 +94,7 @@ local share = g.lines(
 local durations = [
   g.lines(
     'Duration, %s' % of[0],
-    'Of successful probes. Classic buckets are coarse; scrape native histograms to see more.',
+    'Of successful attempts. Classic buckets are coarse: scrape native histograms for more detail.',
     [g.query(quantile(of[1], 'target, probe_type, instance', target(took, successful), target(took + '_bucket', successful)), probe)],
     's',
   )
@@ -103,7 +103,7 @@ local durations = [
 
 local used = g.lines(
   'Part of the timeout',
-  'Mean duration of successful probes, as a part of their timeout. At 1 they fail.',
+  'Mean duration of successful attempts as a part of their timeout. At 1 attempts fail.',
   [g.query(|||
     (
       sum without (result) (histogram_sum(%(native)s) / histogram_count(%(native)s))
@@ -128,13 +128,13 @@ local restarts = g.lines(
 
 local changes = g.lines(
   'Changes of result',
-  'By probing, after thresholds. Many of them are flapping.',
+  'Changes by attempts, after thresholds. Many changes mean that the target is flapping.',
   [g.query('increase(%s[$__rate_interval])' % target('prober_probe_transitions_total'), probe)],
 );
 
 local startup = g.lines(
   'Startup',
-  "From an instance's start until it was started.",
+  'Time from the start of an instance until the target was started.',
   [g.query(target('prober_target_startup_duration_seconds'), one)],
   's',
 );
@@ -142,14 +142,14 @@ local startup = g.lines(
 local agents = [
   g.lines(
     'Probes a second',
-    'By what became of them.',
+    'Attempts by result.',
     [g.query('sum by (result) (%s)' % rate(target('prober_probe_total')), '{{result}}')],
     'cps',
     stacked=true,
   ),
   g.lines(
     'Lateness, 99th percentile',
-    'How late turns begin. The agent or its machine is short of CPU if it is high.',
+    'How late turns begin. If it is high, the agent or its machine lacks CPU time.',
     [g.query(quantile('0.99', 'job, instance', agent(lateness), agent(lateness + '_bucket')), '{{instance}}')],
     's',
   ),
@@ -183,7 +183,7 @@ local agents = [
   ),
   g.lines(
     'Panics',
-    'Caught in a probe, which is then unknown. There should be none.',
+    'Panics caught in probes. The attempt is then unknown. There should be none.',
     [g.query('increase(%s[$__rate_interval])' % agent('prober_exporter_panics_total'), '{{instance}}')],
   ),
 ];
