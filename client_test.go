@@ -104,7 +104,7 @@ func TestTerminatingFromElsewhere(t *testing.T) {
 		}
 		free.Close()
 		a := start(t, agenttest.Flags(testutil.Write(t, "targets: []\n"), "--health.listen-address="+free.Addr().String())...)
-		if said := hook(t, "--health.listen-address="+free.Addr().String()); !strings.Contains(said, "answers 403 Forbidden: Only a command beside the agent") {
+		if said := hook(t, "--health.listen-address="+free.Addr().String()); !strings.Contains(said, "answers 403 Forbidden: Only a command on the agent's own machine") {
 			t.Errorf("from %v: said %q", ip, said)
 		}
 		a.Is(a.Health+"/live?verbose", 200, "live check passed")

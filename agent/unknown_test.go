@@ -25,7 +25,7 @@ func TestUnknownTarget(t *testing.T) {
 		a.Is(a.Health+"/live/"+name, 200, "[?]"+name+" ")
 		a.Is(a.Health+"/ready/"+name, 404, name+" unknown target")
 		a.Is(a.Web+"/started/"+name, 404, name+" unknown target")
-		a.Logs("level=warn", "liveness of an unknown target is asked for", "target="+name)
+		a.Logs("level=warn", "somebody asks for the liveness of an unknown target", "target="+name)
 	}
 	a.Is(a.Web+"/live?target=nosuch", 200, "[?]nosuch unknown target")
 	for endpoint, want := range map[string]string{"live": "3", "ready": "2", "started": "2"} {

@@ -92,14 +92,14 @@ func (d *decoder) noticeBoots(v value, t *Target) {
 		if t.StartupProbe != nil {
 			return
 		}
-		d.noticef(Warn, v.line, v.path(), "the first boot is not seen before the target listens (instance.source: %s), so initialDelaySeconds counts from the start of the agent: "+
+		d.noticef(Warn, v.line, v.path(), "the agent does not see the first boot before the target listens (instance.source: %s), so initialDelaySeconds counts from the start of the agent: "+
 			"add a startupProbe, or keep the delay on the probe that asks /live/%s", source, t.Name)
 	case SourceStatic:
 		most := time.Duration(math.MaxInt64)
 		if live.Period <= most/time.Duration(live.FailureThreshold) {
 			most = live.Period * time.Duration(live.FailureThreshold)
 		}
-		d.noticef(Warn, v.line, v.path(), "restarts are not seen (instance.source: %s), so startupProbe and initialDelaySeconds protect the first boot only: "+
-			"a later one that takes longer than %s s (failureThreshold × periodSeconds) will be killed again", source, formatSeconds(most))
+		d.noticef(Warn, v.line, v.path(), "the agent does not see restarts (instance.source: %s), so startupProbe and initialDelaySeconds protect the first boot only: "+
+			"a later boot that takes longer than %s s (failureThreshold × periodSeconds) will be killed again", source, formatSeconds(most))
 	}
 }

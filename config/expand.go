@@ -27,7 +27,7 @@ func (d *decoder) substituted(v value) (string, bool) {
 		case strings.HasPrefix(s, "${"):
 			name, rest, closed := strings.Cut(s[len("${"):], "}")
 			if !closed || !validVariable(name) {
-				d.wrong(v, "after ${ there must be the name of an environment variable and }; a literal ${ is written $${")
+				d.wrong(v, "${ must be followed by the name of an environment variable and }: write $${ for a literal ${")
 				return "", false
 			}
 			val, found := d.lookupEnv(name)

@@ -127,7 +127,7 @@ func (d *decoder) listeners(v value, t *Target) {
 	}
 	i.Listeners = d.shared.listening(i.Listeners)
 	if len(i.Listeners) == 0 && !d.failed() {
-		d.wrong(v, "source: listener needs a port to watch: no probe uses one, and instance.ports has none")
+		d.wrong(v, "source: listener needs a port to watch: no probe uses a TCP port, and instance.ports is empty")
 	}
 }
 
@@ -143,13 +143,13 @@ func (d *decoder) choose(i *Instance) {
 	}
 	switch {
 	case runtime.GOOS != "linux":
-		i.Why = "listening sockets are seen on Linux only"
+		i.Why = "the agent sees listening sockets on Linux only"
 	case len(i.Listeners) == 0:
 		i.Why = "no probe uses a TCP port"
 	case len(local) == 0:
 		i.Why = fmt.Sprintf("host %s is not an address of this machine", i.Listeners[0].Host)
 		if _, err := netip.ParseAddr(i.Listeners[0].Host); err != nil {
-			i.Why = fmt.Sprintf("host %s is a name, which is not looked up", i.Listeners[0].Host)
+			i.Why = fmt.Sprintf("host %s is a name, which the agent does not look up", i.Listeners[0].Host)
 		}
 	default:
 		i.Source = SourceListener
@@ -225,7 +225,7 @@ func (d *decoder) process(o object, i *Instance, t *Target) {
 		found++
 		i.Port = d.portRef(v, t.Ports)
 		if runtime.GOOS == "linux" && os.Geteuid() > 0 {
-			d.noticef(Info, v.line, v.path(), "the owner of a socket is seen only with the user id of the target or with CAP_SYS_PTRACE")
+			d.noticef(Info, v.line, v.path(), "the agent sees the owner of a socket only if it has the target's user ID or CAP_SYS_PTRACE")
 		}
 	}
 	if v := o.get("match"); v.set() {

@@ -158,7 +158,7 @@ func (d *decoder) seconds(v value) time.Duration {
 	case x.magnitude() > 10, exact && ns > most:
 		d.wrong(v, "must be less than or equal to 2147483647, is %s", text)
 	case x.magnitude() < -2:
-		d.wrong(v, "must be 0, which is unset, or at least 0.001, is %s", text)
+		d.wrong(v, "must be 0 (unset) or at least 0.001, is %s", text)
 	case !exact:
 		d.wrong(v, "must be a whole number of nanoseconds, is %s", text)
 	default:

@@ -41,7 +41,7 @@ func (d *decoder) parse(data []byte) *yaml.Node {
 	doc, err := parseYAML(data)
 	switch {
 	case errors.Is(err, io.EOF):
-		d.errorf(1, "", "is empty: a file with nothing to probe says `targets: []`")
+		d.errorf(1, "", "is empty: write `targets: []` if there is nothing to probe")
 		return nil
 	case errors.Is(err, errDocuments) && isManifest(doc.Content[0]):
 		d.manifest(doc.Content[0])
@@ -53,7 +53,7 @@ func (d *decoder) parse(data []byte) *yaml.Node {
 	}
 	root := doc.Content[0]
 	if isNull(root) {
-		d.errorf(1, "", "is empty: a file with nothing to probe says `targets: []`")
+		d.errorf(1, "", "is empty: write `targets: []` if there is nothing to probe")
 		return nil
 	}
 	if bytes.IndexByte(data, '*') < 0 {
@@ -119,7 +119,7 @@ func countMarks(data []byte) int {
 	return n
 }
 
-var errDocuments = errors.New("must be one YAML document, has more")
+var errDocuments = errors.New("must be a single YAML document")
 
 // parseYAML returns the document node, or io.EOF if there is none. With errDocuments it
 // returns the first.
@@ -197,7 +197,7 @@ func (a *aliases) size(n *yaml.Node) int {
 		switch {
 		case a.problem != "":
 		case !ended:
-			a.line, a.problem = n.Line, "an alias refers to what it is a part of"
+			a.line, a.problem = n.Line, "an alias refers to a value that contains the alias"
 		default:
 			if a.total += size; a.total > maxAliased {
 				a.line, a.problem = n.Line, fmt.Sprintf("the aliases stand for too many values: more than %d", maxAliased)

@@ -59,7 +59,7 @@ func (d *decoder) gracePeriod(v value, kind gate.Kind) *int64 {
 	}
 	n := d.integer(v, 1, math.MaxInt64, positive, "must be less than or equal to 9223372036854775807")
 	if n > 0 {
-		d.noticef(Info, v.line, v.path(), "keep it on the container's own probe: it has no effect here")
+		d.noticef(Info, v.line, v.path(), "has no effect here: keep the key on the container's own probe")
 	}
 	return &n
 }

@@ -30,7 +30,7 @@ func (d *decoder) config(root *yaml.Node) *Config {
 	}
 	v := o.get("targets")
 	if !v.set() {
-		d.wrong(v, "%s: a file with nothing to probe says `targets: []`", required)
+		d.wrong(v, "%s: write `targets: []` if there is nothing to probe", required)
 		return nil
 	}
 	items := d.list(v)
@@ -65,7 +65,7 @@ func isManifest(root *yaml.Node) bool {
 
 // manifest says how a configuration is made of one.
 func (d *decoder) manifest(root *yaml.Node) {
-	d.errorf(root.Line, "", "is a Kubernetes manifest: prober_exporter --config.from-pod=FILE prints the configuration that it comes to")
+	d.errorf(root.Line, "", "is a Kubernetes manifest: prober_exporter --config.from-pod=FILE converts it to a configuration")
 }
 
 // target returns a target. lines has the names so far.
@@ -207,7 +207,7 @@ func (d *decoder) env(v value) []EnvVar {
 			d.wrong(v, "must not contain a NUL byte")
 		}
 		if v = o.get("valueFrom"); v.set() {
-			d.wrong(v, "is not supported: nothing is asked of the Kubernetes API; set the variable for the agent and write `value: ${NAME}`")
+			d.wrong(v, "is not supported, because the agent does not ask the Kubernetes API: set the variable for the agent and write `value: ${NAME}`")
 		}
 		env = append(env, e)
 	}

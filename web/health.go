@@ -239,9 +239,9 @@ func (s *Server) warnUnknown(name string) {
 	if told {
 		return
 	}
-	s.opts.Logger.Warn("liveness of an unknown target is asked for: it is not probed, and counts as live", "target", name)
+	s.opts.Logger.Warn("somebody asks for the liveness of an unknown target, which is not probed and counts as live", "target", name)
 	if last {
-		s.opts.Logger.Warn("of further unknown targets the log does not tell", "told", maxTold)
+		s.opts.Logger.Warn("the log names no further unknown targets", "told", maxTold)
 	}
 }
 
@@ -263,7 +263,7 @@ func (s *Server) agentReady() *report {
 func (s *Server) agentHealthy(verbose bool) *report {
 	rep := &report{Check: "agent healthy", OK: true}
 	for _, probe := range s.opts.Prober.Waiting() {
-		rep.warn(warning{probe, "waits for an attempt from before a reload to end"})
+		rep.warn(warning{probe, "waits for the end of an attempt from before a reload"})
 	}
 	for _, probe := range s.opts.Prober.Overdue() {
 		target, kind := probe, ""

@@ -85,8 +85,8 @@ func TestHealth(t *testing.T) {
 		{"agent ready", mixed(), "/-/ready", 200, "ok\n"},
 		{"agent ready, verbose", mixed(), "/-/ready?verbose", 200, "agent ready check passed\n"},
 		{"agent healthy", mixed(), "/-/healthy", 200, "ok\n"},
-		{"agent waits", &fake{waiting: []string{"app/liveness"}}, "/-/healthy", 200, "[?]app/liveness waits for an attempt from before a reload to end\nok\n"},
-		{"agent waits too long", &fake{waiting: []string{"app/liveness"}, overdue: []string{"app/liveness"}}, "/-/healthy", 503, "[?]app/liveness waits for an attempt from before a reload to end\n[-]app failed: liveness: overdue\nagent healthy check failed\n"},
+		{"agent waits", &fake{waiting: []string{"app/liveness"}}, "/-/healthy", 200, "[?]app/liveness waits for the end of an attempt from before a reload\nok\n"},
+		{"agent waits too long", &fake{waiting: []string{"app/liveness"}, overdue: []string{"app/liveness"}}, "/-/healthy", 503, "[?]app/liveness waits for the end of an attempt from before a reload\n[-]app failed: liveness: overdue\nagent healthy check failed\n"},
 		{"agent unhealthy", &fake{overdue: []string{"app/liveness", "odd"}}, "/-/healthy", 503, "[-]app failed: liveness: overdue\n[-]odd failed: overdue\nagent healthy check failed\n"},
 	}
 	for _, test := range tests {

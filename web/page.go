@@ -147,7 +147,7 @@ func (s *Server) notices(now time.Time) []notice {
 		all = append(all, notice{"bad", "No configuration is loaded (" + file + "): nothing is probed. " +
 			"Every /live answers 200, /started and /ready answer 503.", mistakes})
 	case load.Err != nil:
-		all = append(all, notice{"bad", fmt.Sprintf("%s was refused at %s; the configuration of %s goes on.",
+		all = append(all, notice{"bad", fmt.Sprintf("The agent refused %s at %s and still runs with the configuration of %s.",
 			file, clock(load.At, now), clock(load.Applied, now)), mistakes})
 	}
 	if overdue := s.opts.Prober.Overdue(); len(overdue) > 0 {
@@ -159,7 +159,7 @@ func (s *Server) notices(now time.Time) []notice {
 		if n == 1 {
 			verb = " is"
 		}
-		all = append(all, notice{"bad", plural(n, "probe") + verb + " overdue, the agent does not get on: " + strings.Join(overdue, ", "), nil})
+		all = append(all, notice{"bad", plural(n, "probe") + verb + " overdue (the agent is stuck or lacks CPU time): " + strings.Join(overdue, ", "), nil})
 	}
 	switch {
 	case sum.Stopping:

@@ -106,7 +106,7 @@ func TestPageMethods(t *testing.T) {
 	for at, want := range map[string]string{
 		"/targets/nobody":        "✗ There is no target nobody. As of",
 		"/targets/%3Cb%3E%00x":   `✗ There is no target "<b>\x00x". As of`,
-		"/targets/gone":          "✗ A reload has removed the target gone: it is not probed, and counts as live. As of",
+		"/targets/gone":          "✗ A reload has removed the target gone, which is not probed and counts as live. As of",
 		"/targets/nobody?q=else": "✗ There is no target nobody. As of",
 	} {
 		if got := text(page(t, h, at, 404)); !strings.Contains(got, want) {
@@ -185,19 +185,19 @@ func TestPageNotices(t *testing.T) {
 		}
 		says()
 		load.Err = errors.New("prober.yml:3: targets[0].name: is required\nprober.yml:9: targets[1]: <b>")
-		says("prober.yml was refused at 11:59:00; the configuration of 1999-12-31 12:00:00 goes on. " +
+		says("The agent refused prober.yml at 11:59:00 and still runs with the configuration of 1999-12-31 12:00:00. " +
 			"prober.yml:3: targets[0].name: is required prober.yml:9: targets[1]: <b>")
 		f.stopping, f.overdue = true, []string{"a/liveness"}
 		load.Err = errors.New(strings.Repeat("x\n", 30) + "x")
-		says("prober.yml was refused at 11:59:00; the configuration of 1999-12-31 12:00:00 goes on. x x x x x x x x x x … and 21 more",
-			"1 probe is overdue, the agent does not get on: a/liveness",
+		says("The agent refused prober.yml at 11:59:00 and still runs with the configuration of 1999-12-31 12:00:00. x x x x x x x x x x … and 21 more",
+			"1 probe is overdue (the agent is stuck or lacks CPU time): a/liveness",
 			"The agent is stopping: every /live answers 200, /ready 503.")
 		f.stopping, f.overdue = false, strings.Split("a b c d e f g", " ")
 		load.Err = nil
-		says("7 probes are overdue, the agent does not get on: a, b, c, d, e, …")
+		says("7 probes are overdue (the agent is stuck or lacks CPU time): a, b, c, d, e, …")
 
 		f.overdue, f.sourceUp = nil, map[string]bool{"process": true, "kubernetes": false, "docker": false}
-		want := "The docker source does not answer: restarts are not seen meanwhile. The kubernetes source does not answer"
+		want := "The source docker does not answer, so the agent sees no restarts. The source kubernetes does not answer"
 		if got := text(page(t, h, "/", 200)); !strings.Contains(got, want) || strings.Contains(got, "The process source") {
 			t.Errorf("no %q in %s", want, got)
 		}

@@ -127,7 +127,7 @@ func headline(sum prober.Summary) string {
 func (p *listPage) sources(status *prober.Status) {
 	for _, source := range slices.Sorted(maps.Keys(status.SourceUp)) {
 		if !status.SourceUp[source] {
-			p.Notices = append(p.Notices, notice{"warn", "The " + source + " source does not answer: restarts are not seen meanwhile.", nil})
+			p.Notices = append(p.Notices, notice{"warn", "The source " + source + " does not answer, so the agent sees no restarts.", nil})
 		}
 	}
 }

@@ -41,7 +41,7 @@ func (s *Server) onePage(name string, now time.Time) (*targetPage, bool) {
 	if !ok {
 		p.Missing = "There is no target " + shown + "."
 		if s.opts.Prober.Removed(name) {
-			p.Missing = "A reload has removed the target " + shown + ": it is not probed, and counts as live."
+			p.Missing = "A reload has removed the target " + shown + ", which is not probed and counts as live."
 		}
 		return p, false
 	}

@@ -169,7 +169,7 @@ func TestPageTarget(t *testing.T) {
 			0: "held ✗ held liveness: timeout (3/3), waits for a restart ✓ started ✓ ready ✗ not live 10 s team=big spenders zone=a " +
 				"startup ✓ success readiness ✓ success next in 2.4 s failed 1 h ago: exit_code 3 " +
 				"liveness ✗ 3/3 failures, held waits for a restart 11:59:40 successful, 1.2 ms 11:59:50 failed: timeout, 1.0 s 1.0 s " +
-				"17:99 process running 2 h 3 min, 2 restarts was killed because memory ran out last exit code 137 PID 17 " +
+				"17:99 process running 2 h 3 min, 2 restarts killed: out of memory last exit code 137 PID 17 " +
 				"liveness failed: http_status , 10 s ago ( 11:59:50 ), after 1.0 s 3 failures in a row since 11:59:20 (40 s), last success 11:59:40 " +
 				"http://127.0.0.1:80/to statuscode: 500 no\\x1bdatabase",
 			5: "unsteady ! ready, unsteady ✓ started ✓ ready ✓ live team=payments zone=a " +
@@ -182,7 +182,7 @@ func TestPageTarget(t *testing.T) {
 		all := text(page(t, h, "/targets/held", 200))
 		for _, want := range []string{
 			"held: held – prober_exporter", "✗ held liveness: timeout (3/3), waits for a restart team=big spenders zone=a ✓ started",
-			"instance 17:99 , running source process up 2 h 3 min, since 09:57:00 took to start 1.5 s seen 2 restarts note was killed",
+			"instance 17:99 , running source process up 2 h 3 min, since 09:57:00 took to start 1.5 s seen 2 restarts note killed",
 			"liveness httpGet http://127.0.0.1:80/live ✗ 3/3 failures, held waits for a restart failed: http_status , 10 s ago ( 11:59:50 ), after 1.0 s " +
 				"3 failures in a row since 11:59:20 (40 s), last success 11:59:40 http://127.0.0.1:80/to statuscode: 500 no\\x1bdatabase " +
 				"2 attempts took 1.2 ms to 1.0 s; timeout 1 s initial delay 0 s timeout 1 s period 10 s",

@@ -137,10 +137,10 @@ func (v *viewer) instance(t *prober.TargetStatus) instanceView {
 			out.Notes = append(out.Notes, output.Visible(fmt.Sprintf(format, args...)))
 		}
 	}
-	note(i.Final, "nothing comes after it")
+	note(i.Final, "no instance follows")
 	note(i.Deleting, "is being deleted")
 	note(d.Paused, "paused: neither probed nor judged")
-	note(d.OOMKilled, "was killed because memory ran out")
+	note(d.OOMKilled, "killed: out of memory")
 	if d.ExitCode != nil {
 		note(true, "last exit code %d", *d.ExitCode)
 	}
@@ -229,7 +229,7 @@ func gatedBy(t *prober.TargetStatus, p *prober.ProbeStatus) string {
 	case !t.Running:
 		return "for an instance"
 	case t.Details.Paused:
-		return "until it goes on"
+		return "for the end of the pause"
 	case p.Kind != gate.Startup && !t.Started:
 		return "for startup"
 	case p.InitialDelay > 0:

@@ -60,7 +60,7 @@ type Instance struct {
 	// Phase is unknown, waiting, running or terminated.
 	Phase     string    `json:"phase"`
 	StartedAt time.Time `json:"started_at,omitzero"`
-	// Final says that nothing comes after it, Deleting that it has been asked to go.
+	// Final says that no instance follows, Deleting that it has been asked to go.
 	Final    bool `json:"final"`
 	Deleting bool `json:"deleting"`
 	// What else the source knows; left out where it does not. The exit code is that of

@@ -24,12 +24,12 @@ func (s *Server) terminating(w http.ResponseWriter, r *http.Request) {
 // beside the agent.
 func foreign(r *http.Request) string {
 	if !fromLoopback(r) {
-		return "Only a command beside the agent may ask for this, from 127.0.0.1 or ::1."
+		return "Only a command on the agent's own machine or in its pod may send this request, from 127.0.0.1 or ::1."
 	}
 	// Browsers send the first two with every POST, proxies one of the others.
 	for _, header := range [...]string{"Origin", "Sec-Fetch-Site", "Forwarded", "X-Forwarded-For", "Via"} {
 		if r.Header.Get(header) != "" {
-			return "Neither a browser nor a proxy may ask for this: the request has the header " + header + "."
+			return "Browsers and proxies may not send this request: it has the header " + header + "."
 		}
 	}
 	return ""

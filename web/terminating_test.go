@@ -69,7 +69,7 @@ func TestWhoMayTerminate(t *testing.T) {
 		"Origin: http://evil.example:9708", "Origin: null", "Sec-Fetch-Site: same-origin", "Sec-Fetch-Site: cross-site",
 		"Forwarded: for=192.0.2.1", "X-Forwarded-For: 192.0.2.1", "Via: 1.1 proxy",
 	} {
-		if code, body := terminate(t, s, "127.0.0.1:40000", "127.0.0.1:9708", header); code != 403 || !strings.HasPrefix(body, "Neither") {
+		if code, body := terminate(t, s, "127.0.0.1:40000", "127.0.0.1:9708", header); code != 403 || !strings.HasPrefix(body, "Browsers and proxies") {
 			t.Errorf("%s: %d %q", header, code, body)
 		}
 	}

@@ -54,7 +54,7 @@ func TestUnknownWithoutEnd(t *testing.T) {
 	if n := strings.Count(log.String(), "\n"); n != 1001 || len(s.told) != 1000 {
 		t.Errorf("%d lines and %d names, want 1001 and 1000", n, len(s.told))
 	}
-	if !strings.HasSuffix(log.String(), "msg=\"of further unknown targets the log does not tell\" told=1000\n") {
+	if !strings.HasSuffix(log.String(), "msg=\"the log names no further unknown targets\" told=1000\n") {
 		t.Errorf("the last line is %q", log.String()[log.Len()-200:])
 	}
 }

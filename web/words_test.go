@@ -90,7 +90,7 @@ func TestProbeLook(t *testing.T) {
 		{running, of(gate.Startup, gate.Unknown, 2, nil), "warn ! 2/3 failures"},
 		{running, of(gate.Startup, gate.Unknown, 0, gated), "off ○ waits initial delay 5 s"},
 		{running, of(gate.Liveness, gate.Success, 0, gated), "off ○ waits for startup"},
-		{paused, of(gate.Liveness, gate.Success, 0, gated), "off ○ waits until it goes on"},
+		{paused, of(gate.Liveness, gate.Success, 0, gated), "off ○ waits for the end of the pause"},
 		{prober.TargetStatus{}, of(gate.Readiness, gate.Failure, 0, gated), "off ○ waits for an instance"},
 	} {
 		l, note := lookOf(&test.target, &test.probe, time.Unix(1000, 0))

@@ -50,7 +50,7 @@ func Convert(name string, data []byte, o Options) ([]byte, []config.Notice, erro
 	case len(c.errs) > 0:
 	case c.converted > 1 && !o.Rewrite:
 		c.offset = 0
-		c.warn(1, "", fmt.Sprintf("has %d workloads with probes: each document of the result is the file of its own agent", c.converted))
+		c.warn(1, "", fmt.Sprintf("has %d workloads with probes: the result has one document for each, the file of its own agent", c.converted))
 	case c.converted > 0:
 	case workloads == 0:
 		c.nothing("has no Pod, Deployment, StatefulSet, DaemonSet, ReplicaSet, Job or CronJob")

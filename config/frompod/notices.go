@@ -21,14 +21,14 @@ func (c *converter) warnings(w *workload, all []chosen) {
 		for _, kind := range some.kinds {
 			p := k.probes[kind]
 			if host := probeHost(p); host.node != nil && !w.hostNetwork() {
-				c.warn(host.node.Line, host.path, "is dialled from the pod's network, where a kubelet dials it from the node's")
+				c.warn(host.node.Line, host.path, "the agent dials this host from the pod's network, a kubelet dials it from the node's")
 			}
 			if other := w.otherOwner(k, p); other != "" {
-				c.warn(p.node.Line, p.path, fmt.Sprintf("asks a port of the container %s: the target's restarts are not seen by it; name another port in instance.ports", other))
+				c.warn(p.node.Line, p.path, fmt.Sprintf("asks a port of the container %s: this port does not show restarts of the target; name another port in instance.ports", other))
 			}
 		}
 		if env, name := podIP(k); env.node != nil {
-			c.warn(env.node.Line, env.path, fmt.Sprintf("the container knows its pod's IP address: if it listens there only, set %s for the agent too, and host: ${%s}", name, name))
+			c.warn(env.node.Line, env.path, fmt.Sprintf("the container gets its pod's IP address: if the application listens only there, set %s for the agent, too, and write host: ${%s}", name, name))
 		}
 	}
 }
@@ -38,7 +38,7 @@ func (c *converter) warnExec(all []chosen) {
 	for _, some := range all {
 		for _, kind := range some.kinds {
 			if e := some.container.probes[kind].get("exec"); e.node != nil {
-				c.warn(e.node.Line, e.path, "will run in the agent's own file system: its command must be in the agent's image")
+				c.warn(e.node.Line, e.path, "runs in the agent's own file system: the command must be in the agent's image")
 				c.warnEnv(some.container)
 			}
 		}
@@ -48,7 +48,7 @@ func (c *converter) warnExec(all []chosen) {
 // warnEnv warns of variables that a command may miss, once for a container.
 func (c *converter) warnEnv(k *container) {
 	if from := k.get("envFrom"); len(from.items()) > 0 {
-		c.warnOnce(from, "is not read: set what the command needs for the agent")
+		c.warnOnce(from, "is not read: set the variables that the command needs for the agent")
 	}
 	for _, env := range k.get("env").items() {
 		if from := env.get("valueFrom"); from.node != nil {
@@ -133,7 +133,7 @@ func (c *converter) warnMoved(w *workload) {
 		}
 	}
 	if guaranteed {
-		c.warn(w.spec.node.Line, w.spec.path, "every container has limits, the sidecar has none: give it requests and limits that are equal, or the pod's QoS class will be Burstable instead of Guaranteed")
+		c.warn(w.spec.node.Line, w.spec.path, "every container has limits but the sidecar has none: give the sidecar equal requests and limits, or the QoS class of the pod becomes Burstable instead of Guaranteed")
 	}
 }
 
@@ -195,7 +195,7 @@ func (c *converter) movable(k *container) chosen {
 		case isExec(p):
 			c.warn(p.node.Line, p.path, "stays as it is: its command would run in the agent's file system")
 		case kind == gate.Liveness && isExec(k.probes[gate.Startup]):
-			c.warn(p.node.Line, p.path, "stays as it is: the startupProbe stays too, and the agent could not wait for it")
+			c.warn(p.node.Line, p.path, "stays as it is: the startupProbe stays, too, and the agent would not wait for it")
 		default:
 			some.kinds = append(some.kinds, kind)
 		}
@@ -215,7 +215,7 @@ func (c *converter) warnUnread(root place) {
 		spec = spec.get(key)
 	}
 	if spec.get("containers").node != nil {
-		c.warn(root.node.Line, join(root.path, "kind"), fmt.Sprintf("%s of apiVersion %q is not read, whatever probes it has",
+		c.warn(root.node.Line, join(root.path, "kind"), fmt.Sprintf("%s of apiVersion %q is not read: its probes are ignored",
 			scalar(root.node, "kind"), scalar(root.node, "apiVersion")))
 	}
 }

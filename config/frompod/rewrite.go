@@ -36,7 +36,7 @@ func (c *converter) rewrite(d *document) string {
 			c.wrong(root.Line, "", "cannot be written as YAML again")
 			return ""
 		}
-		c.warn(root.Line, "", "is written anew: where JSON, flow style, aliases or merges are in the way, lines cannot be kept, nor all comments")
+		c.warn(root.Line, "", "is written anew because of JSON, flow style, aliases or merges: lines change, and some comments may be lost")
 		if strings.HasPrefix(d.text, "---") {
 			out = "---\n" + out
 		}

@@ -93,7 +93,7 @@ func (e *expander) expand(n *yaml.Node) *yaml.Node {
 	case len(e.steps) > maxDepth:
 		e.fail(n.Line, fmt.Sprintf("is nested too deeply: more than %d levels", maxDepth))
 	case n.Kind == yaml.AliasNode && e.within[n.Alias]:
-		e.fail(n.Line, "an alias refers to what it is a part of")
+		e.fail(n.Line, "an alias refers to a value that contains the alias")
 	}
 	if e.failed {
 		return n

@@ -258,7 +258,7 @@ func TestRefusedConfiguration(t *testing.T) {
 		t.Errorf("notice %q", got)
 	}
 	agent.write("targets: []\nwhat: is this\n")
-	b.shows(".notice", "was refused at", "goes on", `prober.yml:2: `)
+	b.shows(".notice", "The agent refused", "still runs with", `prober.yml:2: `)
 	b.shows("h1", "All 2 targets ready")
 	b.shoot("refused")
 	resp, err := http.Get(agent.url + "/live/shop")
