@@ -14,9 +14,9 @@ import (
 )
 
 // LookCommand returns the path of the executable that file names. A name with a
-// slash is used as it is; another is searched for in pathEnv, which has the form of
-// PATH. One that would come from a relative directory of pathEnv is an error: what
-// is executed must not depend on where the agent was started.
+// slash is used as it is; any other name is searched for in pathEnv, which has the form
+// of PATH. An executable from a relative directory of pathEnv is an error: the command
+// must not depend on the directory in which the agent was started.
 func LookCommand(file, pathEnv string) (string, error) {
 	if file == "" {
 		return "", &exec.Error{Name: file, Err: exec.ErrNotFound}
@@ -29,8 +29,8 @@ func LookCommand(file, pathEnv string) (string, error) {
 		if !filepath.IsAbs(path) {
 			path = "." + string(filepath.Separator) + path
 		}
-		// With a directory in front, LookPath only checks that one file: what is
-		// executable, and what extensions it may have, is the system's business.
+		// With a directory in front, LookPath checks only that file. LookPath knows the
+		// system's rules: which files are executable, and which extensions they have.
 		path, err := exec.LookPath(path)
 		switch {
 		case err != nil:
@@ -43,11 +43,13 @@ func LookCommand(file, pathEnv string) (string, error) {
 	return "", &exec.Error{Name: file, Err: exec.ErrNotFound}
 }
 
-// command is what LookCommand depends on.
+// command has the arguments of LookCommand.
 type command struct{ file, pathEnv string }
 
-// noticeCommand warns of a command that is not there. It may come later, so it is no
-// error; and one that runs in the target's container is not looked for here. The name is that of the file: expanded, it might hold a secret.
+// noticeCommand warns of a command that does not exist. The command may appear later,
+// so this is no error. A command that runs in the target's container is not looked for
+// here. The notice names the command as the file has it: expanded, the name might
+// contain a secret.
 func (d *decoder) noticeCommand(v value, e *Exec, t *Target) {
 	if t.Instance.Source == SourceDocker {
 		return
@@ -76,8 +78,8 @@ func (d *decoder) noticeCommand(v value, e *Exec, t *Target) {
 	d.noticef(Warn, v.line, v.path(), "the command %s cannot be executed now: %v", quote(e.Command[0]), err)
 }
 
-// noticeBoots warns of a target whose boots nothing protects but what its source cannot
-// keep exactly: one that could be killed while it boots.
+// noticeBoots warns of a target that could be killed while it boots, because its source
+// does not see when a boot begins.
 func (d *decoder) noticeBoots(v value, t *Target) {
 	live := t.LivenessProbe
 	if live == nil || t.StartupProbe == nil && live.InitialDelay == 0 {

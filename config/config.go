@@ -17,7 +17,7 @@ type Config struct {
 	Targets []Target
 }
 
-// Target is what is probed, with the probes it has; at least one is not nil.
+// Target is a target with its probes; at least one probe is not nil.
 type Target struct {
 	Name     string
 	Host     string
@@ -61,26 +61,26 @@ type Label struct {
 	Name, Value string
 }
 
-// Instance says where restarts of the target are seen. The fields of other sources
-// than the chosen one are zero.
+// Instance says how the agent sees restarts of the target. Only the fields of the
+// chosen source are set.
 type Instance struct {
 	Source string
-	// Auto says that the file left the choice to us, and Why what decided it.
+	// Auto says that the file left the choice to the agent, and Why has the reason.
 	Auto bool
 	Why  string
 
-	// Of the listener. Listeners is what Ports or the probes come to.
+	// For the listener. Listeners come from Ports or, without any, from the probes.
 	Ports     []PortRef // as in the file; empty: those of the probes
 	Listeners []Listener
 	MaxHold   time.Duration // how long a hold after a failure may last
 	Refresh   time.Duration // how often the sockets are read
 
-	// Of the process: exactly one.
+	// For the process: exactly one is set.
 	PIDFile string
 	Port    PortRef
 	Match   string // a valid regular expression for the command line
 
-	// Of docker: Container or Label; of kubernetes: Container.
+	// For docker: Container or Label. For kubernetes: Container.
 	Container string // docker: name or ID prefix
 	Label     Label
 	Socket    string // path of the daemon's socket

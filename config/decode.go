@@ -16,8 +16,8 @@ import (
 
 const required = "required value"
 
-// decoder walks the tree of a file. It goes on after a mistake, so that one run
-// finds them all; what it returns then is never used.
+// decoder walks the tree of a file. It goes on after a mistake, so that one run finds
+// all mistakes. After a mistake its result is never used.
 type decoder struct {
 	findings
 	shared shared
@@ -28,8 +28,8 @@ type decoder struct {
 	localAddrs map[netip.Addr]bool // of the network interfaces; nil: not looked up yet
 }
 
-// value is a node of the tree and where it is. The node is nil if the file does not
-// have it; the line is then that of what it is missing from.
+// value is a node of the tree and its place. The node is nil if the file does not have
+// the value; the line is then that of the mapping that lacks the value.
 type value struct {
 	node *yaml.Node
 	line int
@@ -56,7 +56,7 @@ const (
 	aTagged  = "a value with a tag of its own"
 )
 
-// typeName says what a node is, and nothing of what it says.
+// typeName names the type of a node and reveals nothing of its content.
 func typeName(n *yaml.Node) string {
 	tag := n.ShortTag()
 	switch {
@@ -104,9 +104,9 @@ func deref(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// entries returns the entries of a mapping in order, those that << merges after its
-// own. What a mapping says itself wins over what it merges, the earlier merge over
-// the later.
+// entries returns the entries of a mapping in order: its own entries, then those that
+// << merges. The mapping's own entries win over merged ones, and an earlier merge wins
+// over a later one.
 func (d *decoder) entries(v value) []entry {
 	entries := make([]entry, 0, len(v.node.Content)/2)
 	var merges []*yaml.Node
@@ -140,7 +140,7 @@ func (d *decoder) entries(v value) []entry {
 	return entries
 }
 
-// merged returns the entries of what << merges into the mapping at that place.
+// merged returns the entries that << merges into the mapping at that place.
 func (d *decoder) merged(n *yaml.Node, at place) []entry {
 	sources := []*yaml.Node{n}
 	if n.Kind == yaml.SequenceNode {
@@ -169,7 +169,7 @@ func (d *decoder) newObject(v value) object {
 	return object{value: v, here: v.parent(), entries: d.entries(v)}
 }
 
-// get returns the value of a key, or one that is not set.
+// get returns the value of a key, or an unset value.
 func (o object) get(key string) value {
 	for _, e := range o.entries {
 		if e.key == key {
@@ -200,8 +200,8 @@ func (d *decoder) object(v value, keys ...string) (object, bool) {
 	return o, true
 }
 
-// pair returns v as a mapping of a name and a secret value. What is no known key
-// there may be a piece of a value without quotes, so it is not repeated.
+// pair returns v as a mapping of a name and a secret value. An unknown key may be a
+// piece of a value without quotes, so no message repeats the key.
 func (d *decoder) pair(v value, keys ...string) (object, bool) {
 	if !d.is(v, aMapping) {
 		return object{}, false
@@ -215,7 +215,7 @@ func (d *decoder) pair(v value, keys ...string) (object, bool) {
 	return o, true
 }
 
-// is says whether a value is of a type, and reports if not.
+// is reports whether a value is of a type; if not, that is a mistake.
 func (d *decoder) is(v value, want string) bool {
 	got := typeName(v.node)
 	switch {
@@ -229,7 +229,7 @@ func (d *decoder) is(v value, want string) bool {
 	return false
 }
 
-// list returns the items of a list; one that is not set has none.
+// list returns the items of a list. An unset list has no items.
 func (d *decoder) list(v value) []value {
 	if !v.set() || !d.is(v, aList) {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// maxListed is how many mistakes, and how many notices, of a file are listed: a
-// wrong file of megabytes must not become a log of megabytes.
+// maxListed bounds the listed mistakes, and the listed notices, of a file: a wrong file
+// of megabytes must not cause a log of megabytes.
 const maxListed = 1000
 
 // Error is one mistake in a configuration file. No message holds a secret.
@@ -26,8 +26,8 @@ type Error struct {
 // Error returns the mistake as one line: file:line: path: message.
 func (e Error) Error() string { return locate(e.File, e.Line, e.Path, e.Message) }
 
-// Errors are the mistakes of a file, sorted by line. The one after the thousandth
-// has only a message, which says how many more there are.
+// Errors are the mistakes of a file, sorted by line. The entry after the thousandth
+// mistake only says how many more there are.
 type Errors []Error
 
 // Error returns the mistakes, a line each.
@@ -85,8 +85,8 @@ func locate(file string, line int, path, message string) string {
 	return b.String()
 }
 
-// findings collects what is to be said about a file. Beyond maxListed it only
-// counts, so that a file of nothing but mistakes costs no memory.
+// findings collects the mistakes and notices of a file. Beyond maxListed it only counts
+// them, so a file full of mistakes costs no memory.
 type findings struct {
 	file        string
 	errs        Errors

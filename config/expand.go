@@ -6,7 +6,7 @@ package config
 import "strings"
 
 // substituted returns a string with each ${NAME} replaced from the environment.
-// Messages name the variable, never what it or the value holds.
+// Messages name the variable, and never contain a value.
 func (d *decoder) substituted(v value) (string, bool) {
 	s, ok := d.str(v)
 	if !ok || !strings.Contains(s, "${") {

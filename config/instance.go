@@ -29,11 +29,11 @@ const (
 	defaultSocket  = "/var/run/docker.sock"
 )
 
-// lowestRefresh is how often sockets are read when it matters most.
+// lowestRefresh is the shortest time between two reads of the sockets.
 const lowestRefresh = 100 * time.Millisecond
 
-// sources are the values of instance.source; instanceKeys has the keys that each
-// understands beside it, allInstanceKeys those of all.
+// sources are the values of instance.source. instanceKeys has the keys of each source,
+// allInstanceKeys the keys of all sources.
 var (
 	sources      = []string{sourceAuto, SourceStatic, SourceListener, SourceProcess, SourceDocker, SourceKubernetes}
 	instanceKeys = map[string][]string{
@@ -48,8 +48,8 @@ var (
 	}
 )
 
-// instance returns where instances of t come from; its ports are known already. What
-// depends on the probes is for listeners.
+// instance returns the source of t's instances; t's ports are known already. The method
+// listeners does the part that depends on the probes.
 func (d *decoder) instance(v value, t *Target) Instance {
 	var o object
 	if v.set() {
@@ -84,7 +84,7 @@ func (d *decoder) instance(v value, t *Target) Instance {
 	return i
 }
 
-// container returns the name of a container, which must be there.
+// container returns the name of a container, which is required.
 func (d *decoder) container(v value) string {
 	s, ok := d.str(v)
 	if ok && s == "" {
@@ -93,7 +93,7 @@ func (d *decoder) container(v value) string {
 	return s
 }
 
-// listener fills in what the listener needs, and decides for auto whether it is one.
+// listener reads the keys of the sources listener and auto.
 func (d *decoder) listener(o object, i *Instance, t *Target) {
 	i.MaxHold = cmp.Or(d.seconds(o.get("maxHoldSeconds")), defaultMaxHold)
 	i.Refresh = cmp.Or(d.seconds(o.get("refreshSeconds")), defaultRefresh)
@@ -107,7 +107,7 @@ func (d *decoder) listener(o object, i *Instance, t *Target) {
 	}
 }
 
-// listeners decides what the listener watches, and whether auto is one. v is the
+// listeners decides which sockets the listener watches, and what auto becomes. v is the
 // instance block.
 func (d *decoder) listeners(v value, t *Target) {
 	i := &t.Instance
@@ -131,8 +131,8 @@ func (d *decoder) listeners(v value, t *Target) {
 	}
 }
 
-// choose makes auto what it is for this target: the listener where there are ports
-// of this machine to watch, else static.
+// choose replaces auto: by the listener if the target has ports on this machine to
+// watch, otherwise by static.
 func (d *decoder) choose(i *Instance) {
 	i.Source = SourceStatic
 	var local []Listener
@@ -161,7 +161,7 @@ func (d *decoder) choose(i *Instance) {
 		i.Listeners = d.shared.listening(local)
 		return
 	}
-	// Nothing of the listener is left: static has no settings.
+	// No setting of the listener stays: static has none.
 	*i = Instance{Source: SourceStatic, Auto: true, Why: d.shared.text(i.Why)}
 }
 
@@ -172,7 +172,7 @@ func IsLocalhost(name string) bool {
 	return name == "localhost" || strings.HasSuffix(name, ".localhost")
 }
 
-// isLocal reports whether a host is this machine, as far as can be told without
+// isLocal reports whether a host is this machine, as far as the agent can know without
 // asking a name server.
 func (d *decoder) isLocal(host string) bool {
 	addr, err := netip.ParseAddr(host)
@@ -201,7 +201,8 @@ func (i *Instance) addListener(host string, port int) {
 	}
 }
 
-// endpoint returns where a probe connects to by TCP; port 0 if it does not.
+// endpoint returns the host and port to which a probe connects by TCP, port 0 if it
+// does not.
 func (p *Probe) endpoint(host string) (string, int) {
 	switch {
 	case p == nil:

@@ -20,7 +20,7 @@ const maxFile = 16 << 20
 func Read(path string) ([]byte, error) {
 	data, err := read(path)
 	if err != nil {
-		// The path is said already.
+		// The message already has the path.
 		if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 			err = pathErr.Err
 		}
@@ -30,7 +30,7 @@ func Read(path string) ([]byte, error) {
 }
 
 func read(path string) ([]byte, error) {
-	// To open a pipe would wait for its writer, for ever.
+	// Opening a pipe would wait for its writer for ever.
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func read(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	// The size that stat tells is not asked: it is 0 for devices, and a file grows.
+	// The size from stat is no use: it is 0 for devices, and a file may grow.
 	return ReadFrom(f)
 }
 
@@ -69,9 +69,9 @@ func LoadFile(path string) (*Config, []Notice, error) {
 }
 
 // Load decodes, defaults and validates the content of a file. Either the whole file
-// is valid and the configuration complete, or there is none and the error, of type
-// Errors, has every mistake of the file. Notices come with both. name is how
-// messages call the file; lookupEnv is what ${NAME} is replaced from.
+// is valid and the configuration is complete, or there is no configuration and the
+// error, of type Errors, has every mistake of the file. Notices come in both cases.
+// Messages call the file name. lookupEnv returns the values for ${NAME}.
 func Load(name string, data []byte, lookupEnv func(string) (string, bool)) (*Config, []Notice, error) {
 	d := &decoder{
 		findings:  findings{file: name},

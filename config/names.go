@@ -22,7 +22,7 @@ var reservedLabels = map[string]bool{
 	"instance_id": true, "instance": true, "job": true, "le": true, "quantile": true, "condition": true,
 }
 
-// only says whether s consists of these characters. An empty one does.
+// only reports whether s consists of these characters. An empty s does.
 func only(s, chars string) bool {
 	for i := range len(s) {
 		if strings.IndexByte(chars, s[i]) < 0 {
@@ -36,7 +36,8 @@ func validTargetName(s string) bool {
 	return s != "" && len(s) <= 63 && only(s[:1], alphanumeric) && only(s, alphanumeric+"-_.")
 }
 
-// portNameProblem returns what the API server says of a port name, nothing if it is valid.
+// portNameProblem returns the API server's message about a port name, empty if the name
+// is valid.
 func portNameProblem(s string) string {
 	switch {
 	case len(s) > 15:
@@ -69,20 +70,20 @@ func labelNameProblem(s string) string {
 	return ""
 }
 
-// validVariable says whether s may stand in ${NAME}, or name a label.
+// validVariable reports whether s may stand in ${NAME}, or name a label.
 func validVariable(s string) bool {
 	return s != "" && !only(s[:1], digits) && only(s, alphanumeric+"_")
 }
 
 func validHeaderName(s string) bool { return s != "" && only(s, alphanumeric+"-") }
 
-// validHeaderValue says whether a request with this value can be written at all.
+// validHeaderValue reports whether a request can have a header with this value.
 func validHeaderValue(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) < 0
 }
 
-// validHost says whether a host could be dialled. Names are not looked up, and more
-// is allowed in them than the DNS would take: a hosts file may have it.
+// validHost reports whether a host could be dialled. Names are not looked up, and they
+// may be names that DNS would not take: a hosts file may have them.
 func validHost(s string) bool {
 	const longest = 253 // in the DNS
 	if addr, err := netip.ParseAddr(s); err == nil {

@@ -28,8 +28,8 @@ const (
 	maxLocate = 1 << 20
 )
 
-// parse returns the root of the file's only document, or nil after an error: what
-// is no YAML, and what would cost too much to walk.
+// parse returns the root of the file's only document, or nil after an error: for a file
+// that is not YAML, and for a tree that is too large to walk.
 func (d *decoder) parse(data []byte) *yaml.Node {
 	if !d.isText(data) {
 		return nil
@@ -67,8 +67,8 @@ func (d *decoder) parse(data []byte) *yaml.Node {
 	return root
 }
 
-// isText says whether data is what YAML calls printable. The parser would say so
-// too, without a line.
+// isText reports whether data is printable in the sense of YAML. The parser would check
+// this too, but its error has no line.
 func (d *decoder) isText(data []byte) bool {
 	rest := bytes.TrimPrefix(data, []byte("\uFEFF"))
 	for i := 0; i < len(rest); {
@@ -138,11 +138,11 @@ func parseYAML(data []byte) (*yaml.Node, error) {
 	return &doc, nil
 }
 
-// locateSyntax returns the line of a syntax error, and what to say. The parser often
-// names the line where the surrounding block began, or none. It reads from the
-// front, so the first line whose end is already enough for the same error is the
-// one. The parser's own texts hold nothing of the file, but for an anchor's name:
-// that may be a password that begins with an asterisk.
+// locateSyntax returns the line of a syntax error and the message. The parser often
+// names the line where the surrounding block began, or no line. Because the parser
+// reads from the front, the error is on the first line at whose end the parser already
+// fails with the same error. The parser's own texts contain nothing of the file except
+// an anchor's name, which may be a password that begins with an asterisk.
 func locateSyntax(data []byte, err error) (line int, message string) {
 	var ends []int
 	for i, b := range data {
@@ -181,9 +181,9 @@ func locateSyntax(data []byte, err error) (line int, message string) {
 	return line, message
 }
 
-// aliases works out how many values a tree has once its aliases are followed. An
-// anchor stands before its aliases, so each is counted once: a bomb is found in the
-// time it takes to read it.
+// aliases counts the values of a tree whose aliases are followed. An anchor stands
+// before its aliases, so each node is counted once: finding a bomb takes no longer than
+// reading the file.
 type aliases struct {
 	sizes   map[*yaml.Node]int // of the anchored nodes that have ended
 	total   int                // what all aliases stand for

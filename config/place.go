@@ -8,22 +8,22 @@ import (
 	"strings"
 )
 
-// place says where a value is. Its path is written when there is something to say of it:
-// of most values of ten thousand targets there is not.
+// place says where a value is. The path is built only for a message: most values of ten
+// thousand targets need none.
 type place struct {
 	in   *place // the mapping or list that it is in; nil: it is the root
 	key  string // in a mapping
 	item int    // in a list, from 1; 0: it is in a mapping
 }
 
-// parent returns the place for what is in it to refer to.
+// parent returns the place to which the values inside refer.
 func (p place) parent() *place { return &p }
 
 // child returns the place of a key in the mapping at p.
 func (p place) child(key string) place { return place{in: p.parent(), key: key} }
 
-// path returns it as targets[2].readinessProbe.periodSeconds, empty for the root. Only a
-// plain key is repeated as it is: anything else may be a value that lost its quotes.
+// path returns the place as targets[2].readinessProbe.periodSeconds, empty for the root.
+// Only a plain key appears as it is: any other key may be a value that lost its quotes.
 func (p place) path() string {
 	if p.in == nil {
 		return ""
@@ -43,8 +43,8 @@ func (p place) path() string {
 	return path + "." + key
 }
 
-// keyLines are the lines of the keys of a mapping: in an array as long as they are few,
-// as in a valid file they are.
+// keyLines are the lines of the keys of a mapping. A few keys, as in a valid file, are in
+// an array.
 type keyLines struct {
 	few  [16]keyLine
 	n    int
@@ -56,7 +56,7 @@ type keyLine struct {
 	line int
 }
 
-// of returns the line of a key, if the mapping has it already.
+// of returns the line of a key, if the mapping already has the key.
 func (l *keyLines) of(key string) (line int, found bool) {
 	if l.many != nil {
 		line, found = l.many[key]
@@ -70,7 +70,7 @@ func (l *keyLines) of(key string) (line int, found bool) {
 	return 0, false
 }
 
-// add adds a key that it does not have.
+// add adds a new key.
 func (l *keyLines) add(key string, line int) {
 	switch {
 	case l.many != nil:

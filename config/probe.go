@@ -27,7 +27,7 @@ var probeFields = []string{
 	"periodSeconds", "successThreshold", "failureThreshold", "terminationGracePeriodSeconds",
 }
 
-// probe returns a probe of t, whose ports and environment are known already.
+// probe returns a probe of t. The ports and the environment of t are known already.
 func (d *decoder) probe(v value, kind gate.Kind, t *Target) *Probe {
 	o, ok := d.object(v, probeFields...)
 	if !ok {
@@ -64,8 +64,8 @@ func (d *decoder) gracePeriod(v value, kind gate.Kind) *int64 {
 	return &n
 }
 
-// action sets the probe's only action: of several the first counts, and the content
-// of the others is not looked at (rule 14.1).
+// action sets the probe's only action. If there are several, the first counts, and the
+// content of the others is not checked (rule 14.1).
 func (d *decoder) action(o object, p *Probe, t *Target) {
 	found := false
 	for _, a := range []struct {
@@ -159,8 +159,8 @@ func (d *decoder) scheme(v value) string {
 	return d.enum(v, "HTTP", "HTTPS")
 }
 
-// probeHost returns the host of a probe. One that is written as empty is unset; one
-// that became empty is a mistake.
+// probeHost returns the host of a probe. A host that is written as empty is unset. A
+// host that substitution makes empty is a mistake.
 func (d *decoder) probeHost(v value) string {
 	if v.set() && typeName(v.node) == aString && v.node.Value == "" {
 		return ""
@@ -186,7 +186,7 @@ func (d *decoder) headers(v value) []Header {
 			case h.Name == "":
 				d.wrong(v, required)
 			case !validHeaderName(h.Name):
-				// Without the name: it may be a whole header.
+				// Without the name, which may be a whole header.
 				d.wrong(v, "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')")
 			}
 		}
@@ -221,8 +221,8 @@ func (d *decoder) grpc(v value) *GRPC {
 }
 
 // portRef returns a port by number or by name. The first port of that name counts,
-// whatever its protocol (rule 8.1); here a name that is none is an error, because
-// the probe would never count (rule 7.6).
+// whatever its protocol (rule 8.1). Unlike in a kubelet, an unknown name is an error,
+// because the probe would never count (rule 7.6).
 func (d *decoder) portRef(v value, ports []Port) PortRef {
 	if v.set() && typeName(v.node) != aNumber && typeName(v.node) != aString {
 		d.wrong(v, "must be a number or a string, is %s", typeName(v.node))

@@ -13,13 +13,13 @@ import (
 	"github.com/prober-exporter/prober_exporter/gate"
 )
 
-// leastSecret is the length from which a secret is looked for in output: anything
-// shorter is found everywhere, and says little.
+// leastSecret is the length of the shortest secret that is masked in output: a shorter
+// text occurs everywhere and reveals little.
 const leastSecret = 4
 
-// Secrets returns what must not be seen in a probe's output, the longest first and
-// none twice: the env values, as written and expanded, the header values, and the
-// user of an httpGet path, each also in the forms that a server may repeat.
+// Secrets returns the texts that a probe's output must not show, the longest first and
+// none twice: the env values, as written and expanded, the header values, and the user
+// of an httpGet path, each also in the forms that a server may repeat.
 func (t *Target) Secrets() []string {
 	var secrets []string
 	for _, v := range t.Env {
@@ -71,8 +71,8 @@ func (h *HTTPGet) secrets() []string {
 	return secrets
 }
 
-// masked returns what an error of net/http leaves of a user with a password. The name
-// alone is looked for in no output: it may be any word.
+// masked returns the form in which an error of net/http shows a user with a password.
+// The name alone is not masked in output: it may be any word.
 func masked(name string, hasPassword bool) string {
 	if name == "" || !hasPassword {
 		return ""

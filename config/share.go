@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// shared keeps what targets have in common once: in a file of thousands most probes,
-// hosts and labels are those of another target. Nobody writes to a Config.
+// shared keeps equal parts of targets once: in a file of thousands of targets most
+// probes, hosts and labels occur in other targets, too. Nobody writes to a Config.
 type shared struct {
 	texts     map[string]string
 	probes    map[Probe]*Probe // whose actions are shared already
@@ -39,8 +39,7 @@ func newShared() shared {
 	}
 }
 
-// text returns a copy of s that is not kept in memory by, and does not keep, what else
-// was read of the file with it.
+// text returns a copy of s. The copy does not keep the rest of the file in memory.
 func (c *shared) text(s string) string {
 	t, ok := c.texts[s]
 	if !ok {
@@ -50,7 +49,7 @@ func (c *shared) text(s string) string {
 	return t
 }
 
-// probe returns what stands for p and all that are like it. It may change p.
+// probe returns the probe that stands for p and all equal probes. It may change p.
 func (c *shared) probe(p *Probe) *Probe {
 	switch {
 	case p.Exec != nil:
@@ -67,7 +66,7 @@ func (c *shared) probe(p *Probe) *Probe {
 	return one(c.probes, *p, p)
 }
 
-// one returns the first v that came with the key.
+// one returns the first v that came with this key.
 func one[K comparable, V any](seen map[K]*V, key K, v *V) *V {
 	if first, ok := seen[key]; ok {
 		return first
@@ -76,7 +75,7 @@ func one[K comparable, V any](seen map[K]*V, key K, v *V) *V {
 	return v
 }
 
-// listening returns what stands for a list of listeners.
+// listening returns the list that stands for all equal lists of listeners.
 func (c *shared) listening(list []Listener) []Listener {
 	if len(list) != 1 {
 		return list
@@ -88,7 +87,7 @@ func (c *shared) listening(list []Listener) []Listener {
 	return list
 }
 
-// labelled returns what stands for a list of labels.
+// labelled returns the list that stands for all equal lists of labels.
 func (c *shared) labelled(list []Label) []Label {
 	if !slices.Equal(list, c.labels) {
 		c.labels = list

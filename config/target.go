@@ -63,7 +63,7 @@ func isManifest(root *yaml.Node) bool {
 	return apiVersion && kind
 }
 
-// manifest says how a configuration is made of one.
+// manifest reports a Kubernetes manifest, and how to convert it.
 func (d *decoder) manifest(root *yaml.Node) {
 	d.errorf(root.Line, "", "is a Kubernetes manifest: prober_exporter --config.from-pod=FILE converts it to a configuration")
 }
@@ -154,7 +154,7 @@ func (d *decoder) ports(v value) []Port {
 	return ports
 }
 
-// portName returns the name of a port, which may have none. lines has those so far.
+// portName returns the name of a port, which may be empty. lines has the names so far.
 func (d *decoder) portName(v value, lines map[string]int) string {
 	s, ok := d.str(v)
 	if !ok || s == "" {
@@ -198,7 +198,7 @@ func (d *decoder) env(v value) []EnvVar {
 			case e.Name == "":
 				d.wrong(v, required)
 			case !validEnvName(e.Name):
-				// Without the name: it may be NAME=value.
+				// Without the name, which may be NAME=value.
 				d.wrong(v, "a valid environment variable name must consist only of printable ASCII characters other than '='")
 			}
 		}

@@ -18,7 +18,7 @@ func quote(s string) string {
 	return strconv.QuoteToASCII(strings.ToValidUTF8(s[:limit], "")) + "…"
 }
 
-// clip returns a number for a message. What only has the tag of one is quoted.
+// clip returns a number for a message. A text that only has a number's tag is quoted.
 func clip(number string) string {
 	const limit = 40
 	if !only(number, alphanumeric+"+-._") {

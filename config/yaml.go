@@ -133,7 +133,7 @@ func (r PortRef) node() *yaml.Node {
 	return integer(int64(r.Number))
 }
 
-// unsubstituted returns s as it must be written where ${NAME} is replaced.
+// unsubstituted returns s in the form that a key with ${NAME} substitution needs.
 func unsubstituted(s string) string { return strings.ReplaceAll(s, "${", "$${") }
 
 func mapping() *yaml.Node { return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"} }
@@ -145,8 +145,8 @@ func scalar(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Valu
 
 func integer(i int64) *yaml.Node { return scalar(strconv.FormatInt(i, 10)) }
 
-// text returns a string. Only what is plain beyond doubt is left to the emitter: a
-// block of text may come back with other spaces than it had.
+// text returns a string. Only a text that is plain beyond doubt is left to the emitter: a
+// block of text may come back with different spaces.
 func text(s string) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
 	if !only(s, alphanumeric+"-_./") {
@@ -155,7 +155,7 @@ func text(s string) *yaml.Node {
 	return n
 }
 
-// secret returns a name and a value that is not told.
+// secret returns a name and a redacted value.
 func secret(name string) *yaml.Node {
 	n := mapping()
 	add(n, "name", text(name))
