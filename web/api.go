@@ -13,7 +13,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober"
 )
 
-// addAPI adds all but the health endpoints.
+// addAPI adds all endpoints except the health endpoints.
 func (s *Server) addAPI(mux *http.ServeMux, prefix string) {
 	mux.HandleFunc("GET "+prefix+"/{$}", s.statusPage)
 	mux.HandleFunc("GET "+prefix+"/targets/{target}", s.targetPage)
@@ -38,7 +38,7 @@ func (s *Server) addAPI(mux *http.ServeMux, prefix string) {
 	}
 }
 
-// addPprof adds a handler that may take as long as it was asked to.
+// addPprof adds a handler without a limit of time: a client chooses how long a profile takes.
 func addPprof(mux *http.ServeMux, prefix, path string, h http.HandlerFunc) {
 	mux.Handle("GET "+prefix+path, http.StripPrefix(prefix, http.HandlerFunc(
 		func(w http.ResponseWriter, r *http.Request) {
@@ -61,8 +61,8 @@ func (s *Server) config(w http.ResponseWriter, _ *http.Request) {
 	w.Write(body)
 }
 
-// targets writes one target after the other, each as it is at its turn: the outputs of
-// thousands of failing probes are not to be in memory all at once.
+// targets reads and writes one target after the other, so that the outputs of thousands
+// of failing probes are never in memory all at once.
 func (s *Server) targets(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	body := bufio.NewWriterSize(w, 32<<10)

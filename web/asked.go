@@ -21,8 +21,9 @@ func (s *Server) tellAsked(r *http.Request, c *check, target string) {
 	}
 }
 
-// tellAskedTogether does so for a question about several targets: those that it names, which
-// are all in the container that is asked about, or the only one there is.
+// tellAskedTogether does the same for a question about several targets. Named targets are
+// all in the container that the kubelet asks about. Without names the question counts
+// only if there is a single target.
 func (s *Server) tellAskedTogether(r *http.Request, c *check, sum prober.Summary) {
 	if !strings.HasPrefix(r.UserAgent(), kubeProbe) {
 		return

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// files are the templates, and what the pages ask for.
+// files are the templates and the files that pages load.
 //
 //go:embed static
 var files embed.FS
@@ -26,7 +26,7 @@ var assets = map[string]string{
 	"icon.svg": "image/svg+xml",
 }
 
-// build returns a digest of all files: a page of one build never uses a kept file of
+// build returns a digest of all files: a page of one build never uses a cached file of
 // another.
 var build = sync.OnceValue(func() string {
 	sum := sha256.New()
@@ -44,8 +44,8 @@ var build = sync.OnceValue(func() string {
 	return hex.EncodeToString(sum.Sum(nil)[:8])
 })
 
-// serveAsset serves a file of the pages. Under the name of this build it may be kept
-// for ever.
+// serveAsset serves a file of the pages. A request with the digest of this build may be
+// cached for ever.
 func serveAsset(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("file")
 	mediaType, ok := assets[name]

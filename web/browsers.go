@@ -13,11 +13,11 @@ import (
 	"strings"
 )
 
-// browsers knows which web pages may use the lifecycle API through the browser of their
-// reader. Two attacks are to fail: a page of another site that sends a request here, which
-// the browser tells by Origin and Sec-Fetch-Site; and a page whose own name has been made
-// to resolve to our address (DNS rebinding), which for the browser is of this site. Only
-// its name, which is in Host, gives it away.
+// browsers decides which web pages may use the lifecycle API through the browser of their
+// reader. Two attacks must fail. First, a page of another site sends a request to the
+// agent: the browser marks the request by Origin and Sec-Fetch-Site. Second, a page makes
+// its own name resolve to the agent's address (DNS rebinding): for the browser, page and
+// agent are then the same site. Only the page's name, in Host, reveals the attack.
 type browsers struct {
 	cross    *http.CrossOriginProtection
 	external string // the origin of the external URL
@@ -27,7 +27,7 @@ type browsers struct {
 // hostName matches a name that can be in Host, without a port.
 var hostName = regexp.MustCompile(`^[a-z0-9_]([-a-z0-9_.]*[a-z0-9_])?$`)
 
-// newBrowsers returns those of an external URL, which may be nil, and of hosts.
+// newBrowsers allows pages of an external URL, which may be nil, and of hosts.
 func newBrowsers(external *url.URL, hosts []string) (*browsers, error) {
 	p := &browsers{cross: http.NewCrossOriginProtection(), hosts: map[string]bool{"localhost": true}}
 	for _, host := range hosts {
@@ -41,7 +41,7 @@ func newBrowsers(external *url.URL, hosts []string) (*browsers, error) {
 		return p, nil
 	}
 	p.hosts[strings.ToLower(external.Hostname())] = true
-	// A proxy may put its own name in place of the one that the browser asked.
+	// A proxy may replace the name that the browser asked by its own name.
 	p.external = (&url.URL{Scheme: external.Scheme, Host: external.Host}).String()
 	if err := p.cross.AddTrustedOrigin(p.external); err != nil {
 		return nil, fmt.Errorf("external URL %q: %w", external, err)
@@ -49,8 +49,8 @@ func newBrowsers(external *url.URL, hosts []string) (*browsers, error) {
 	return p, nil
 }
 
-// check says why a request may change nothing, nil if it may. What comes from no browser
-// says nothing of a site, and may.
+// check returns why a request may change nothing, nil if the request is allowed. A
+// request without a browser's headers is allowed.
 func (p *browsers) check(r *http.Request) error {
 	origin := r.Header.Get("Origin")
 	if origin == "" && r.Header.Get("Sec-Fetch-Site") == "" {
@@ -76,8 +76,7 @@ func nameOf(host string) string {
 	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
 }
 
-// isAddress reports whether a host is an IP address: no name, so nobody can make it
-// resolve to another.
+// isAddress reports whether a host is an IP address, which nobody can rebind.
 func isAddress(host string) bool {
 	_, err := netip.ParseAddr(host)
 	return err == nil

@@ -19,7 +19,7 @@ type finding struct {
 	Threshold int    `json:"threshold,omitempty"`
 }
 
-// String returns the finding as the text of a health endpoint has it.
+// String returns the finding in the form of a health endpoint's text.
 func (f finding) String() string {
 	s := f.Reason
 	if f.Kind != "" {
@@ -31,7 +31,7 @@ func (f finding) String() string {
 	return s
 }
 
-// What is said where there is no reason of a failed attempt.
+// The texts for targets without a failed attempt.
 const (
 	notRunning     = "not running"
 	notStarted     = "not started"
@@ -53,8 +53,8 @@ func whyNotReady(t *prober.TargetStatus) finding {
 	return whyProbe(t, gate.Readiness)
 }
 
-// whyNotLive names the probe that a kubelet would kill for: startup comes first,
-// for liveness says nothing before it has succeeded.
+// whyNotLive names the probe for which a kubelet would kill. Startup comes first: a
+// liveness probe says nothing before the startup probe has succeeded.
 func whyNotLive(t *prober.TargetStatus) finding {
 	if p, ok := t.Probe(gate.Startup); ok && p.Result == gate.Failure {
 		return whyProbe(t, gate.Startup)
@@ -65,8 +65,8 @@ func whyNotLive(t *prober.TargetStatus) finding {
 func whyProbe(t *prober.TargetStatus, k gate.Kind) finding {
 	p, ok := t.Probe(k)
 	if !ok {
-		// The flag and the probes of one snapshot agree, so this is only in case
-		// that a new rule of one of them is not known here.
+		// The flags and the probes of a snapshot agree, so this happens only if a
+		// new rule of either is not known here.
 		return finding{Kind: k.String(), Reason: notStarted}
 	}
 	threshold := max(p.FailureThreshold, 1)

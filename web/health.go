@@ -13,14 +13,14 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober"
 )
 
-// check is one of the three questions that are asked of targets.
+// check is one of the three questions about targets.
 type check struct {
 	name string // also its path
 	kind gate.Kind
-	// passing is how many targets pass, holds whether one does.
+	// passing returns how many targets pass, holds whether a target passes.
 	passing func(prober.Summary) int
 	holds   func(*prober.TargetStatus) bool
-	// why says why a target does not, changed since when it has passed or not.
+	// why returns why a target fails, changed when the target last began to pass or fail.
 	why     func(*prober.TargetStatus) finding
 	changed func(*prober.TargetStatus) time.Time
 }
@@ -50,7 +50,7 @@ var (
 	checks = [...]*check{&started, &ready, &live}
 )
 
-// HealthEndpoints returns the names of those that are asked about targets.
+// HealthEndpoints returns the names of the endpoints that answer about targets.
 func HealthEndpoints() []string {
 	names := make([]string, len(checks))
 	for i, c := range checks {
@@ -59,7 +59,7 @@ func HealthEndpoints() []string {
 	return names
 }
 
-// What is said of the agent itself.
+// The states of the agent itself.
 const (
 	noConfiguration = "no configuration"
 	agentStopping   = "agent stopping"
@@ -86,9 +86,9 @@ func (s *Server) addHealth(mux *http.ServeMux, prefix string) {
 	mux.HandleFunc("POST "+prefix+"/-/terminating", s.terminating)
 }
 
-// ownState answers a check out of the agent's own state, if that decides it. What
-// the agent lacks or does never fails a liveness check: a kubelet would kill the
-// application for it.
+// ownState answers a check from the agent's own state, if that state decides the check.
+// The agent's own state never fails a liveness check: a kubelet would kill the
+// application because of the agent.
 func ownState(c *check, sum prober.Summary) *report {
 	var reason string
 	switch {
@@ -107,8 +107,8 @@ func ownState(c *check, sum prober.Summary) *report {
 	return &report{Check: c.name, Reason: reason}
 }
 
-// aggregate answers for all targets, or for those that the query leaves. If all
-// pass and nothing is to be listed, that takes constant time.
+// aggregate answers for all targets, or for the targets that the query selects. If all
+// targets pass and the answer lists none, aggregate takes constant time.
 func (s *Server) aggregate(c *check, r *http.Request) *report {
 	sum := s.opts.Prober.Summary()
 	if rep := ownState(c, sum); rep != nil {
@@ -156,8 +156,8 @@ type names struct {
 
 func (n names) has(name string) bool { return n.seen[name] }
 
-// known looks up the targets of a query. A name that is none gets a warning line:
-// a target that a reload removed must not fail whoever still asks for it.
+// known looks up the targets of a query. An unknown name gets a warning line: a target
+// that a reload removed must not fail the check of whoever still asks for the target.
 func (s *Server) known(of []string, rep *report) names {
 	if len(of) == 0 {
 		return names{}
@@ -178,7 +178,7 @@ func (s *Server) known(of []string, rep *report) names {
 	return n
 }
 
-// single answers for one target. Doubt kills nobody: a name that is none is live.
+// single answers for one target. Doubt kills nobody: an unknown name is live.
 func (s *Server) single(c *check, r *http.Request) *report {
 	if rep := ownState(c, s.opts.Prober.Summary()); rep != nil {
 		return rep
@@ -187,7 +187,7 @@ func (s *Server) single(c *check, r *http.Request) *report {
 	t, ok := s.opts.Prober.Target(name, prober.Brief)
 	if !ok {
 		removed := s.opts.Prober.Removed(name)
-		// A reload may have brought it back between the two questions.
+		// A reload may have brought the target back between the two calls.
 		if t, ok = s.opts.Prober.Target(name, prober.Brief); !ok {
 			return s.unknown(c, name, removed)
 		}
@@ -211,11 +211,12 @@ func (s *Server) unknown(c *check, name string, removed bool) *report {
 	return &report{Check: c.name, OK: true, Warnings: []warning{{display(name), what}}}
 }
 
-// maxTold is of how many unknown targets the log tells: anybody can ask for any name.
+// maxTold bounds how many unknown targets the log names: anybody can ask for any name.
 const maxTold = 1000
 
-// countUnknown counts a request for targets that are not configured. The log tells once of
-// each whose liveness is asked for: nothing else would show that nobody protects it.
+// countUnknown counts a request for targets that are not configured. The log names each
+// such target once whose liveness somebody asks for: nothing else would show that nobody
+// protects it.
 func (s *Server) countUnknown(c *check, of ...string) {
 	if s.opts.UnknownTarget != nil {
 		s.opts.UnknownTarget(c.name)
@@ -245,7 +246,7 @@ func (s *Server) warnUnknown(name string) {
 	}
 }
 
-// agentReady answers whether a configuration is loaded and the agent goes on.
+// agentReady answers whether a configuration is loaded and the agent is not stopping.
 func (s *Server) agentReady() *report {
 	rep := &report{Check: "agent ready"}
 	switch sum := s.opts.Prober.Summary(); {
@@ -259,7 +260,7 @@ func (s *Server) agentReady() *report {
 	return rep
 }
 
-// agentHealthy answers whether the turns of all probes come when they should.
+// agentHealthy answers whether the turns of all probes come on time.
 func (s *Server) agentHealthy(verbose bool) *report {
 	rep := &report{Check: "agent healthy", OK: true}
 	for _, probe := range s.opts.Prober.Waiting() {

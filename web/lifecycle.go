@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// lifecycle is around every handler that changes something. It is for those who mean it: a
-// web page that happens to be open in a browser that reaches the exporter may not use it.
+// lifecycle wraps every handler that changes something. A web page that happens to be
+// open in a browser that reaches the exporter must not be able to use such a handler.
 func (s *Server) lifecycle(h http.HandlerFunc) http.Handler {
 	if !s.opts.EnableLifecycle {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -24,7 +24,7 @@ func (s *Server) lifecycle(h http.HandlerFunc) http.Handler {
 			writeText(w, http.StatusForbidden, err.Error()+"\n")
 			return
 		}
-		// Nothing is done for a request that is too large, or that did not come whole.
+		// A request that is too large, or that did not arrive whole, changes nothing.
 		if err := drain(w, r); err != nil {
 			status := http.StatusBadRequest
 			if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {

@@ -25,7 +25,7 @@ const (
 	maxMistakes = 10
 	// maxNamed is how many overdue probes a page names.
 	maxNamed = 5
-	// gzipFrom is the size from which a page is worth the 1.2 MB that a compressor takes.
+	// gzipFrom is the size from which compressing a page is worth the 1.2 MB of a compressor.
 	gzipFrom = 64 << 10
 )
 
@@ -39,7 +39,7 @@ var templates = sync.OnceValue(func() *template.Template {
 	return template.Must(template.ParseFS(files, "static/*.html"))
 })
 
-// head is what all pages begin with.
+// head is the part with which all pages begin.
 type head struct {
 	Title, Root, Build string
 	Version, Telemetry string
@@ -48,7 +48,7 @@ type head struct {
 	Notices            []notice
 }
 
-// notice is something about the agent that whoever reads the page must know first.
+// notice is a fact about the agent that a reader of the page must know first.
 type notice struct {
 	Class, Text string
 	Lines       []string
@@ -130,7 +130,7 @@ func (s *Server) head(title, root string, now time.Time) head {
 	return h
 }
 
-// notices says what is wrong with the agent itself.
+// notices returns the troubles of the agent itself.
 func (s *Server) notices(now time.Time) []notice {
 	var all []notice
 	sum, load := s.opts.Prober.Summary(), s.opts.LastLoad()

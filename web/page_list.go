@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// perPage is how many targets one page shows: what a browser renders, and an agent
-	// writes every other second, without effort.
+	// perPage is how many targets one page shows: a browser can render so many, and an
+	// agent can write them every other second, without effort.
 	perPage = 100
 	// maxQuery bounds a search; names and labels are shorter.
 	maxQuery = 256
@@ -33,8 +33,8 @@ type listPage struct {
 	Query      string
 	Group      string
 	Targets    []targetView
-	Range      string // which of them are shown, empty if all
-	Empty      string // what is said where there is none
+	Range      string // which targets the page shows, empty if all
+	Empty      string // the text in place of an empty list
 	Prev, Next string
 }
 
@@ -88,7 +88,7 @@ func (s *Server) listPage(query url.Values, now time.Time) *listPage {
 	first := p.turnTo(query.Get("page"), len(shown))
 	v := viewer{now: now, root: "./", output: maxListOutput}
 	for _, i := range shown[first:min(first+perPage, len(shown))] {
-		// Attempts are asked for only where they are shown.
+		// Attempts are fetched only for targets that the page shows.
 		t, ok := s.opts.Prober.Target(status.Statuses[i].Name, prober.Full)
 		if !ok {
 			t = status.Statuses[i] // removed since
@@ -98,7 +98,7 @@ func (s *Server) listPage(query url.Values, now time.Time) *listPage {
 	return p
 }
 
-// headline says in one sentence how things are.
+// headline sums the state of all targets up in one sentence.
 func headline(sum prober.Summary) string {
 	n, unready := sum.Targets, sum.Targets-sum.Ready
 	switch {
@@ -123,7 +123,7 @@ func headline(sum prober.Summary) string {
 	}
 }
 
-// sources adds what is to be said of the sources of instances.
+// sources adds a notice for each source of instances that does not work.
 func (p *listPage) sources(status *prober.Status) {
 	for _, source := range slices.Sorted(maps.Keys(status.SourceUp)) {
 		if !status.SourceUp[source] {
@@ -146,8 +146,8 @@ func (p *listPage) href(group string, number int) string {
 	return "./?" + query.Encode()
 }
 
-// turnTo returns the index at which the page of a number begins, the last if there is
-// no such page, and says what is shown.
+// turnTo returns the index at which the page of a number begins, or that of the last page
+// if there is no such page. It fills in Range, Prev and Next.
 func (p *listPage) turnTo(number string, n int) int {
 	if n <= perPage {
 		return 0

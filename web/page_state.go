@@ -12,8 +12,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober"
 )
 
-// state is how a target is, in one word. A target is in one state; the worst comes
-// first.
+// state is the state of a target as the pages show it. The worst state comes first.
 type state uint8
 
 const (
@@ -27,7 +26,8 @@ const (
 	numStates
 )
 
-// look is how something is shown. A mark and a word say all that the class colours.
+// look is how the page shows something. Mark and word carry the same information as the
+// colour of the class.
 type look struct{ Class, Mark, Word string }
 
 var looks = [numStates]look{
@@ -59,12 +59,12 @@ func stateOf(t *prober.TargetStatus) state {
 	}
 }
 
-// heldByFailure tells the hold that waits for a restart from that of a startup probe
-// which has succeeded.
+// heldByFailure distinguishes the hold that waits for a restart from the hold of a startup
+// probe that has succeeded.
 func heldByFailure(p prober.ProbeStatus) bool { return p.Held && p.Result == gate.Failure }
 
-// why says why a target is not as it should be, as the health endpoints do; nothing
-// of one that is ready.
+// why returns why a target is in this state, in the words of the health endpoints. For a
+// ready target it returns nothing.
 func (st state) why(t *prober.TargetStatus, now time.Time) string {
 	switch st {
 	case stateHeld:
@@ -81,7 +81,7 @@ func (st state) why(t *prober.TargetStatus, now time.Time) string {
 	}
 }
 
-// group is the states that a filter lets through.
+// group is a filter: the states that it lets through.
 type group struct {
 	name, word string
 	states     []state // nil: all
@@ -104,8 +104,9 @@ func groupOf(name string) *group {
 	return &groups[max(i, 0)]
 }
 
-// terms are what a search asks of a target, all of them: name=value is a label, any
-// other word is part of the name or of a label. Quotes hold a term together.
+// terms are the terms of a search, all of which a target must match: name=value is a
+// label, and any other word is a part of the name or of a label. Quotes hold a term
+// together.
 type terms []string
 
 func parseTerms(q string) terms {

@@ -12,7 +12,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/output"
 )
 
-// targetPage is the page of one target; Missing says that there is none.
+// targetPage is the page of one target. Missing is the text if there is no such target.
 type targetPage struct {
 	head
 	Missing string
@@ -22,7 +22,7 @@ type targetPage struct {
 	Config string
 }
 
-// probeDetail is a probe with all that is known of it.
+// probeDetail is a probe with all details.
 type probeDetail struct {
 	probeView
 	Settings, Counts []pair
@@ -102,7 +102,7 @@ func (v *viewer) since(at time.Time) string {
 	return " since " + clock(at, v.now) + " (" + age(v.now.Sub(at)) + ")"
 }
 
-// plot is a bar for each attempt, as high as it took long.
+// plot has a bar for each attempt. The height of a bar is the attempt's duration.
 type plot struct {
 	Label        string // what the bars say, in words
 	Width        int
@@ -150,7 +150,7 @@ func newPlot(attempts []prober.Mark, timeout time.Duration) plot {
 	return p
 }
 
-// scale returns how high a duration is where the greatest fills the plot.
+// scale returns the height of a duration's bar if the longest one fills the plot.
 func scale(d, top time.Duration) int {
 	return int(math.Round(float64(plotHeight) * float64(d) / float64(top)))
 }

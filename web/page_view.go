@@ -25,7 +25,7 @@ const maxListOutput = 256
 type targetView struct {
 	look
 	Name, Href string
-	// Why says why it is not as it should be.
+	// Why says why the target is not ready or not live.
 	Why      string
 	Labels   []labelView
 	Flags    []flagView
@@ -53,17 +53,17 @@ type instanceView struct {
 type probeView struct {
 	look
 	Kind, Action, Address string
-	Note                  string        // what the result does not say
+	Note                  string        // details beside the result
 	Took, Next            string        // of the last attempt, when the next turn is; empty: none
 	Strip                 template.HTML // a mark for each attempt, oldest first
-	// Trouble is the last failure if it is the probe's present state, Past if it is over.
+	// Trouble is the last failure while it lasts, Past once it is over.
 	Trouble, Past *attemptView
-	// Run says since when it has failed, while it does.
+	// Run says since when the probe has been failing.
 	Run string
 }
 
-// attemptView is an attempt of the past, or several in a row that said the same; Count
-// is empty for one.
+// attemptView is an attempt of the past, or several equal ones in a row. Count is empty
+// for a single attempt.
 type attemptView struct {
 	Kind, Class, Outcome, Reason, Count string
 	At, Clock, Ago, Took                string // of the last
@@ -75,7 +75,7 @@ type attemptView struct {
 // viewer makes views as of a moment.
 type viewer struct {
 	now    time.Time
-	root   string // how the page says /
+	root   string // the relative path to the root
 	output int    // how many bytes of an output it shows
 }
 
@@ -187,7 +187,7 @@ func (v *viewer) run(p *prober.ProbeStatus) string {
 	return s
 }
 
-// lookOf returns what a probe says, and what else there is to know of it.
+// lookOf returns how the page shows the state of a probe, and a note beside it.
 func lookOf(t *prober.TargetStatus, p *prober.ProbeStatus, now time.Time) (l look, note string) {
 	threshold := max(p.FailureThreshold, 1)
 	run := fmt.Sprintf("%d/%d failures", min(p.ConsecutiveFailures, uint64(threshold)), threshold)
@@ -239,8 +239,9 @@ func gatedBy(t *prober.TargetStatus, p *prober.ProbeStatus) string {
 	}
 }
 
-// strip writes the marks of attempts. They are nine tenths of a page, and as a template
-// were nine tenths of its cost. All that is not a constant here is escaped.
+// strip writes the marks of attempts. The marks are nine tenths of a page, and in a
+// template they took nine tenths of its time. Everything that is not a constant here is
+// escaped.
 func (v *viewer) strip(marks []prober.Mark) template.HTML {
 	var b strings.Builder
 	for _, m := range marks {
@@ -256,7 +257,7 @@ func (v *viewer) strip(marks []prober.Mark) template.HTML {
 	return template.HTML(b.String())
 }
 
-// classOf returns how an attempt's mark looks, and what that means.
+// classOf returns the class of an attempt's mark, and its meaning in words.
 func classOf(o prober.AttemptOutcome, warning bool) (class, outcome string) {
 	switch {
 	case warning:

@@ -22,20 +22,20 @@ const maxListed = 100
 type report struct {
 	Check string `json:"check"`
 	OK    bool   `json:"ok"`
-	// Reason is why the check fails whatever the targets say.
+	// Reason is why the check fails, whatever the state of the targets.
 	Reason string `json:"reason,omitempty"`
-	// Targets are those that fail and, in a verbose answer, those that pass.
+	// Targets are the targets that fail and, in a verbose answer, those that pass.
 	Targets []targetReport `json:"targets"`
 	// More is how many failing targets are not listed.
 	More int `json:"more,omitempty"`
-	// Warnings are about what did not decide the check.
+	// Warnings are lines that do not decide the check.
 	Warnings []warning `json:"warnings,omitempty"`
 
 	notFound     bool
 	moreWarnings int
 }
 
-// targetReport is what a check says of one target.
+// targetReport is the answer of a check for one target.
 type targetReport struct {
 	Name string `json:"name"`
 	OK   bool   `json:"ok"`
@@ -44,10 +44,10 @@ type targetReport struct {
 	Since time.Time `json:"since,omitzero"`
 }
 
-// warning is a line about something, or about the agent if that is empty.
+// warning is a line about a target or a probe, or about the agent if about is empty.
 type warning struct{ about, what string }
 
-// String returns the text after the mark.
+// String returns the line without its mark.
 func (w warning) String() string { return w.about + " " + w.what }
 
 // MarshalText returns the same for JSON.
@@ -55,7 +55,7 @@ func (w warning) MarshalText() ([]byte, error) {
 	return []byte(strings.TrimPrefix(w.String(), " ")), nil
 }
 
-// add adds what the check says of a target.
+// add adds the answer of the check for a target.
 func (rep *report) add(c *check, t *prober.TargetStatus, verbose bool) {
 	said := targetReport{Name: t.Name, OK: c.holds(t)}
 	if verbose {
@@ -73,7 +73,7 @@ func (rep *report) add(c *check, t *prober.TargetStatus, verbose bool) {
 	}
 }
 
-// fail adds what fails; all says that there is no limit.
+// fail adds a target that fails. If all, the number of targets has no limit.
 func (rep *report) fail(what targetReport, all bool) {
 	rep.OK = false
 	if !all && len(rep.Targets) == maxListed {

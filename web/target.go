@@ -17,37 +17,39 @@ type Targets struct {
 	Targets []Target `json:"targets"`
 }
 
-// Error is the answer to a request of the API that is refused.
+// Error is the answer to an API request that is refused.
 type Error struct {
 	Error string `json:"error"`
 }
 
-// Target is all that is known of a target, and the answer to GET
-// /api/v1/targets/{target}. Times are RFC 3339 in UTC; what is not known is left out.
+// Target is a target with all its details, and the answer to GET
+// /api/v1/targets/{target}. Times are RFC 3339 in UTC. Unknown values are left out.
 type Target struct {
 	Name   string            `json:"name"`
 	Labels map[string]string `json:"labels"`
-	// Source is where instances come from, SourceReason why, if the file left it open.
+	// Source is the source of instances, SourceReason why auto chose it.
 	Source       string   `json:"source"`
 	SourceReason string   `json:"source_reason,omitempty"`
 	Instance     Instance `json:"instance"`
-	// Running, Started, Ready and Live are what the health endpoints and the metrics say.
+	// Running, Started, Ready and Live have the values of the health endpoints and the
+	// metrics.
 	Running bool `json:"running"`
 	Started bool `json:"started"`
 	Ready   bool `json:"ready"`
 	Live    bool `json:"live"`
-	// LastTransition is when started, ready and live changed last or, where they have not,
-	// since when the agent has watched the target.
+	// LastTransition is when started, ready and live last changed. Before the first
+	// change it is when the agent began to watch the target.
 	LastTransition Transitions `json:"last_transition"`
 	// Restarts counts the instances after the first.
 	Restarts uint64 `json:"restarts"`
-	// StartupDuration is how long the instance took from its start until started.
+	// StartupDuration is the time from the start of the instance until the target was
+	// started.
 	StartupDuration *float64 `json:"startup_duration_seconds,omitempty"`
-	// Probes are those that are configured: startup, readiness, liveness.
+	// Probes are the configured probes, in the order startup, readiness, liveness.
 	Probes []Probe `json:"probes"`
 }
 
-// Transitions are when the conditions of a target changed last.
+// Transitions are the times at which the conditions of a target last changed.
 type Transitions struct {
 	Started time.Time `json:"started,omitzero"`
 	Ready   time.Time `json:"ready,omitzero"`
@@ -60,11 +62,11 @@ type Instance struct {
 	// Phase is unknown, waiting, running or terminated.
 	Phase     string    `json:"phase"`
 	StartedAt time.Time `json:"started_at,omitzero"`
-	// Final says that no instance follows, Deleting that it has been asked to go.
+	// Final says that no instance follows, Deleting that the instance is being deleted.
 	Final    bool `json:"final"`
 	Deleting bool `json:"deleting"`
-	// What else the source knows; left out where it does not. The exit code is that of
-	// the target's last end.
+	// Details of the source, left out if unknown. The exit code is that of the target's
+	// last end.
 	PID       int    `json:"pid,omitempty"`
 	ExitCode  *int   `json:"exit_code,omitempty"`
 	OOMKilled bool   `json:"oom_killed,omitempty"`
@@ -77,7 +79,7 @@ type Probe struct {
 	// Kind is startup, readiness or liveness, Action exec, httpGet, tcpSocket or grpc.
 	Kind   string `json:"kind"`
 	Action string `json:"action"`
-	// Address is what is asked: a URL, or host and port. Secrets are taken out of it.
+	// Address is the URL, or host and port, that the probe asks, without secrets.
 	Address string `json:"address,omitempty"`
 
 	InitialDelay     float64 `json:"initial_delay_seconds"`
@@ -86,21 +88,22 @@ type Probe struct {
 	SuccessThreshold int     `json:"success_threshold"`
 	FailureThreshold int     `json:"failure_threshold"`
 
-	// Result is what the probe says after thresholds: Success, Failure or UNKNOWN.
+	// Result is the result after thresholds: Success, Failure or UNKNOWN.
 	Result string `json:"result"`
-	// LastTransition is when that changed last, by probing or with the instance, or since
-	// when the agent has watched.
+	// LastTransition is when the result last changed, by an attempt or with the instance.
+	// Before the first change it is when the agent began to watch the target.
 	LastTransition time.Time `json:"last_transition,omitzero"`
-	// Last is the last outcome, Run how many in a row were equal to it, as the
+	// Last is the last outcome, Run how many equal outcomes came in a row, as the
 	// thresholds count.
 	Last string `json:"last"`
 	Run  int    `json:"run"`
 	// ConsecutiveFailures counts the failed attempts since the last success of this
-	// instance; Reason is why the last of them failed.
+	// instance. Reason is why the last of these attempts failed.
 	ConsecutiveFailures uint64 `json:"consecutive_failures"`
 	Reason              string `json:"reason,omitempty"`
-	// Held: on hold until a new instance or, if there is a HeldUntil, until then. Gated:
-	// waits for its initial delay, for the startup probe, or for an instance.
+	// Held: the probe is on hold until a new instance, or until HeldUntil if that is set.
+	// Gated: the probe waits for its initial delay, for the startup probe, or for an
+	// instance.
 	Held      bool      `json:"held"`
 	HeldUntil time.Time `json:"held_until,omitzero"`
 	Gated     bool      `json:"gated"`
@@ -111,12 +114,12 @@ type Probe struct {
 	LastRun     time.Time `json:"last_run,omitzero"`
 	NextTurn    time.Time `json:"next_turn,omitzero"`
 
-	// Attempts are the last attempts, LastFailures the last that did not succeed; both
-	// oldest first, and equal ones in a row as one entry.
+	// Attempts are the last attempts, LastFailures the last attempts that did not succeed.
+	// Both are oldest first, and equal attempts in a row share an entry.
 	Attempts     []Attempt `json:"attempts"`
 	LastFailures []Attempt `json:"last_failures"`
-	// FirstFailure is the first of the consecutive failures, LastSuccess the success before
-	// it or, while nothing fails, the last one.
+	// FirstFailure is the first of the consecutive failures. LastSuccess is the success
+	// before it or, while nothing fails, the last success.
 	FirstFailure *Attempt `json:"first_failure,omitempty"`
 	LastSuccess  *Attempt `json:"last_success,omitempty"`
 	// Recent are the last attempts one by one, oldest first.
@@ -128,27 +131,28 @@ type Counts struct {
 	Successful uint64 `json:"successful"`
 	Failed     uint64 `json:"failed"`
 	Unknown    uint64 `json:"unknown"`
-	// Reasons counts the failed and unknown ones by reason.
+	// Reasons counts the failed and unknown attempts by reason.
 	Reasons map[string]uint64 `json:"reasons"`
 }
 
-// Attempt is one attempt of the past, or Count of them in a row that said the same.
+// Attempt is one attempt of the past, or Count equal attempts in a row.
 type Attempt struct {
 	Mark
-	// Last is when the last of them began, if there were several; Start is the first's, and
-	// the duration the last's.
+	// Last is when the last attempt began, if there are several. Start is when the first
+	// attempt began. The duration is that of the last attempt.
 	Last  time.Time `json:"last,omitzero"`
 	Count uint64    `json:"count"`
-	// ExitCode is a failed command's: 128 and its number if a signal ended it.
+	// ExitCode is that of a failed command: 128 plus the signal's number if a signal
+	// killed the command.
 	ExitCode int `json:"exit_code,omitempty"`
-	// Output is what a kubelet would say, Body the beginning of what a server said beside a
-	// status that is a failure. Address is what was asked, if a redirect led elsewhere.
+	// Output is the text that a kubelet would report. Body is the beginning of the body
+	// beside a status that is a failure. Address is where a redirect led.
 	Output  string `json:"output,omitempty"`
 	Body    string `json:"body,omitempty"`
 	Address string `json:"address,omitempty"`
 }
 
-// Mark is an attempt without what it said.
+// Mark is an attempt without its output.
 type Mark struct {
 	Start    time.Time `json:"start"`
 	Duration float64   `json:"duration_seconds"`

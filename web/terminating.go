@@ -9,8 +9,9 @@ import (
 	"net/netip"
 )
 
-// terminating is how a pod's preStop hook, a command in the agent's own container, says
-// that the pod is being deleted. It is for nobody else: it ends liveness probing for good.
+// terminating is for a pod's preStop hook, a command in the agent's own container: the hook
+// reports that the pod is being deleted. Nobody else may send this request, because it
+// ends liveness probing for good.
 func (s *Server) terminating(w http.ResponseWriter, r *http.Request) {
 	if reason := foreign(r); reason != "" {
 		writeText(w, http.StatusForbidden, reason+"\n")
@@ -20,13 +21,13 @@ func (s *Server) terminating(w http.ResponseWriter, r *http.Request) {
 	writeText(w, http.StatusOK, "ok\n")
 }
 
-// foreign says why a request may come from elsewhere, empty if it comes from a command
-// beside the agent.
+// foreign returns why a request may come from elsewhere, empty if it comes from a command
+// on the agent's machine or in its pod.
 func foreign(r *http.Request) string {
 	if !fromLoopback(r) {
 		return "Only a command on the agent's own machine or in its pod may send this request, from 127.0.0.1 or ::1."
 	}
-	// Browsers send the first two with every POST, proxies one of the others.
+	// Browsers send the first two headers with every POST. Proxies send one of the others.
 	for _, header := range [...]string{"Origin", "Sec-Fetch-Site", "Forwarded", "X-Forwarded-For", "Via"} {
 		if r.Header.Get(header) != "" {
 			return "Browsers and proxies may not send this request: it has the header " + header + "."
@@ -36,8 +37,8 @@ func foreign(r *http.Request) string {
 }
 
 // fromLoopback reports whether both ends of the connection are this machine, or this pod.
-// 127.0.0.1 and ::1 are what a client gets that dials loopback: a service mesh hands over
-// what comes from outside under another address, 127.0.0.6.
+// A client that dials loopback gets the address 127.0.0.1 or ::1. A service mesh forwards
+// requests from outside under another address, 127.0.0.6.
 func fromLoopback(r *http.Request) bool {
 	remote, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {

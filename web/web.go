@@ -1,8 +1,8 @@
 // Copyright 2026 The prober_exporter Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package web answers HTTP: whether targets are started, ready and live, what is
-// known of them, and the exporter's own pages.
+// Package web answers HTTP requests: whether targets are started, ready and live, the
+// details of targets, and the exporter's own pages.
 package web
 
 import (
@@ -23,39 +23,39 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober"
 )
 
-// Prober is whom the handlers ask and tell; a prober.Manager is one. Its methods
-// are safe for concurrent use. Those that say something wait for no attempt and no
-// reload: the health endpoints are made of them.
+// Prober is the handlers' view of the prober; a prober.Manager is one. Its methods are
+// safe for concurrent use. Methods that return a state wait for no attempt and no
+// reload: the health endpoints rely on them.
 type Prober interface {
 	// Summary returns the state of all targets in constant time.
 	Summary() prober.Summary
-	// Status returns a copy of the truth at one moment.
+	// Status returns a snapshot of all targets.
 	Status(prober.Detail) prober.Status
 	// Target returns the status of one target, false if there is none of that name.
 	Target(name string, d prober.Detail) (prober.TargetStatus, bool)
-	// Removed says that a reload has removed the target; it may not know for ever.
+	// Removed reports whether a reload has removed the target. It may forget old names.
 	Removed(name string) bool
-	// Asked says that a kubelet asks about a target, by its probe of that kind: its
-	// container therefore runs.
+	// Asked reports a kubelet's question about a target, by the kubelet's probe of that
+	// kind: so the target's container runs.
 	Asked(name string, k gate.Kind)
 	// Overdue names the probes, as target/kind, whose turn is overdue.
 	Overdue() []string
-	// Waiting names the probes, as target/kind, that wait for an attempt of before a
-	// reload to end.
+	// Waiting names the probes, as target/kind, that wait for the end of an attempt from
+	// before a reload.
 	Waiting() []string
 	// Probe makes each probe of a target take a turn now, false if there is no such
 	// target.
 	Probe(name string) bool
-	// Terminate says that the pod is being deleted: liveness and startup probes end for
-	// good, readiness goes on.
+	// Terminate reports that the pod is being deleted: liveness and startup probes end
+	// for good, readiness goes on.
 	Terminate()
 	// NewInstance declares that a target has been restarted, false if there is no
 	// such target.
 	NewInstance(name string) bool
 }
 
-// Options are what the handlers are made of. All functions, Prober, Metrics and
-// TelemetryPath are required.
+// Options are the options of a Server. All functions, Prober, Metrics and TelemetryPath
+// are required.
 type Options struct {
 	Prober Prober
 	Logger *slog.Logger // nil: nothing is logged
@@ -64,23 +64,23 @@ type Options struct {
 	Metrics       http.Handler
 	TelemetryPath string
 	// Config returns the running configuration as YAML, without its secrets. It is
-	// asked only while a configuration is loaded.
+	// called only while a configuration is loaded.
 	Config func() ([]byte, error)
 	// TargetConfig returns one target of it in the same way.
 	TargetConfig func(name string) ([]byte, error)
-	// LastLoad says how the last load of a configuration ended.
+	// LastLoad returns how the last load of a configuration ended.
 	LastLoad func() Load
-	// Reload loads the configuration again; its error is shown to whoever asked.
+	// Reload loads the configuration again. The client sees its error.
 	Reload func(context.Context) error
 
 	// UnknownTarget, if not nil, counts a request of a health endpoint for a target that
 	// is not configured.
 	UnknownTarget func(endpoint string)
 
-	// ExternalURL is where a browser finds the exporter; nil if that is not known.
+	// ExternalURL is the URL at which browsers reach the exporter, nil if unknown.
 	ExternalURL *url.URL
-	// RoutePrefix is put before all paths but the health endpoints', which are at
-	// the root as well. Empty means the path of ExternalURL.
+	// RoutePrefix is the prefix of all paths. The health endpoints are at the root as
+	// well. Empty means the path of ExternalURL.
 	RoutePrefix string
 
 	EnableLifecycle, EnablePprof bool
@@ -92,18 +92,18 @@ type Options struct {
 // Load is how the last load of a configuration ended.
 type Load struct {
 	File string
-	// At is when it ended, zero if there was none. Err is why it was refused.
+	// At is when the load ended, zero if there was none. Err is why the file was refused.
 	At  time.Time
 	Err error
-	// Applied is when the configuration that runs was loaded; zero: none runs.
+	// Applied is when the running configuration was loaded, zero if none runs.
 	Applied time.Time
 }
 
-// writeTimeout is how long a response may take: a client that does not read does
-// not keep a connection and what is written to it for ever.
+// writeTimeout bounds how long a response may take: a client that does not read must not
+// keep a connection and its response for ever.
 const writeTimeout = 30 * time.Second
 
-// maxBody is how much of a request's body is accepted; no endpoint needs one.
+// maxBody bounds the body of a request. No endpoint needs a body.
 const maxBody = 4 << 10
 
 // cleanPath matches a path that can be part of a ServeMux pattern as it is.
@@ -116,10 +116,10 @@ type Server struct {
 	browsers *browsers
 
 	mu   sync.Mutex
-	told map[string]bool // unknown targets that the log has told of
+	told map[string]bool // unknown targets that the log has named
 }
 
-// New returns a server, or says which path cannot be served.
+// New returns a server, or an error if a path cannot be served.
 func New(opts Options) (*Server, error) {
 	s := &Server{opts: opts, told: map[string]bool{}}
 	if s.opts.Logger == nil {
@@ -147,8 +147,8 @@ func New(opts Options) (*Server, error) {
 	return s, nil
 }
 
-// free says why a path cannot be served, nil if it can: it is clean and does not
-// begin like a health endpoint or with one of the other names.
+// free returns why a path cannot be served, or nil. A path can be served if it is clean
+// and begins neither with a health endpoint's name nor with one of the taken names.
 func free(p string, taken ...string) error {
 	if !cleanPath.MatchString(p) || path.Clean(p) != p {
 		return errors.New("must be a path of letters, digits and -._~ that begins with /")
@@ -177,8 +177,8 @@ func (s *Server) addHealthEverywhere(mux *http.ServeMux) {
 	}
 }
 
-// Handler answers everything: the health endpoints at the root and under the
-// prefix, all else under the prefix.
+// Handler answers all requests: the health endpoints at the root and under the prefix,
+// everything else under the prefix.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	s.addHealthEverywhere(mux)
@@ -189,8 +189,8 @@ func (s *Server) Handler() http.Handler {
 	return guard(mux)
 }
 
-// guard is around every handler. It bounds how long a response takes and how large
-// a request is, and keeps caches and sniffing browsers away.
+// guard wraps every handler. It bounds the time of a response and the size of a request,
+// and forbids caching and content sniffing.
 func guard(h http.Handler) http.Handler {
 	h = http.MaxBytesHandler(h, maxBody)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -201,18 +201,19 @@ func guard(h http.Handler) http.Handler {
 	})
 }
 
-// writeWithin gives the response so long from now, or for ever if d is 0.
+// writeWithin sets the time by which the response must be written: d from now, or never
+// if d is 0.
 func writeWithin(w http.ResponseWriter, d time.Duration) {
 	var deadline time.Time
 	if d > 0 {
 		deadline = time.Now().Add(d)
 	}
-	// A writer without deadlines is none of net/http's: nothing to bound.
+	// A writer without deadlines does not come from net/http, and has nothing to bound.
 	_ = http.NewResponseController(w).SetWriteDeadline(deadline)
 }
 
-// display returns a name of a request as it may be shown: as it is if a target
-// could be called so, else quoted, and never longer than a target's name may be.
+// display returns a name from a request in a form that may be shown: as it is if a target
+// could have this name, otherwise quoted, and never longer than a target's name may be.
 func display(name string) string {
 	const most = 63
 	cut := name
