@@ -14,9 +14,9 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober"
 )
 
-// Prober is whom the collector asks at every scrape; a prober.Manager is one.
+// Prober is the collector's view of the prober; a prober.Manager is one.
 type Prober interface {
-	// Status returns a copy of the truth at one moment.
+	// Status returns a snapshot of all targets.
 	Status(prober.Detail) prober.Status
 }
 
@@ -52,7 +52,7 @@ const (
 	numMetrics
 )
 
-// The labels that are ours; a target's own come after them.
+// The agent's own labels; a target's labels come after them.
 const (
 	labelTarget     = "target"
 	labelProbeType  = "probe_type"
@@ -63,8 +63,8 @@ const (
 	labelCondition  = "condition"
 )
 
-// table lists every metric of a Status once: its name, its help and the labels
-// that are ours.
+// table lists every metric of a Status once: its name, its help and the agent's own
+// labels.
 var table = [numMetrics]struct {
 	name, help string
 	labels     []string
@@ -191,8 +191,8 @@ var table = [numMetrics]struct {
 	},
 }
 
-// collector is unchecked: which labels its metrics have changes with the
-// configuration, and a registry never forgets a label name that it was told.
+// collector is unchecked, because the labels of its metrics change with the
+// configuration, and a registry never forgets a label name.
 type collector struct {
 	prober Prober
 	bounds []float64 // of the classic buckets; nil: there are none
@@ -201,9 +201,9 @@ type collector struct {
 	cached map[string]*descs // by label names; those of the last scrape
 }
 
-// New returns a collector of everything that the prober says of its targets and of
-// itself. One scrape shows one moment. Its metrics come and go with targets and
-// their labels, so it describes none of them beforehand.
+// New returns a collector of the state of all targets and of the prober itself. One
+// scrape shows one moment. Metrics come and go with targets and their labels, so the
+// collector describes none of them beforehand.
 func New(p Prober, h Histograms) prometheus.Collector {
 	return &collector{prober: p, bounds: h.bounds()}
 }
@@ -211,8 +211,8 @@ func New(p Prober, h Histograms) prometheus.Collector {
 // Describe sends nothing, which makes the collector an unchecked one.
 func (c *collector) Describe(chan<- *prometheus.Desc) {}
 
-// Collect takes one snapshot and sends all series of it, each family's in the order
-// in which a registry wants them: it then finds them sorted.
+// Collect takes one snapshot and sends all its series. The series of a family come in
+// the order of a registry, which then has nothing to sort.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	status := c.prober.Status(prober.Series)
 	cache := c.descs()

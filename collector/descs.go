@@ -26,8 +26,7 @@ func newDescs(own []config.Label) *descs {
 	return &d
 }
 
-// descCache gives out descriptors and remembers which ones it gave. It belongs to
-// one scrape.
+// descCache returns descriptors and remembers the used ones. It belongs to one scrape.
 type descCache struct {
 	last, used map[string]*descs // last is shared by scrapes: read only
 	key        []byte
@@ -50,15 +49,15 @@ func (c *descCache) of(own []config.Label) *descs {
 	return d
 }
 
-// descs returns what is needed to find the descriptors of a scrape.
+// descs returns the cache of descriptors for a scrape.
 func (c *collector) descs() descCache {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return descCache{last: c.cached, used: map[string]*descs{}}
 }
 
-// keep replaces the cached descriptors by those that a scrape used, so that label
-// names that are gone are forgotten.
+// keep replaces the cached descriptors by those that a scrape used, so that the
+// collector forgets label names that are gone.
 func (c *collector) keep(used map[string]*descs) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

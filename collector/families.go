@@ -16,11 +16,10 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober"
 )
 
-// series is one set of labels, and what its values are taken from. Several families
-// share it.
+// series is one set of labels, and the source of its values. Several families share it.
 type series struct {
 	labels labels
-	descs  *descs // nil unless there is a registry to please
+	descs  *descs // nil unless a registry needs them
 	text   string // the labels as text, with neither brace; empty unless it is asked for
 
 	status    *prober.Status
@@ -40,7 +39,7 @@ type allSeries struct {
 	probes, outcomes, reasons []series
 }
 
-// family says what a metric's series are and what they are worth.
+// family has the series of a metric and their values.
 type family struct {
 	kind  dto.MetricType
 	of    func(*allSeries) []series
@@ -62,7 +61,7 @@ const (
 	isHistogram = dto.MetricType_HISTOGRAM
 )
 
-// families has a row for each of table: the same metric.
+// families has a row for each row of table, for the same metric.
 var families = [numMetrics]family{
 	probeTotal:    {isCounter, ofOutcomes, func(s *series) (float64, bool) { return float64(s.count), true }},
 	probeDuration: {isHistogram, ofOutcomes, func(s *series) (float64, bool) { return 0, s.histogram.Count > 0 }},
@@ -99,7 +98,7 @@ var families = [numMetrics]family{
 	exporterPanics:   {isCounter, ofExporter, func(s *series) (float64, bool) { return float64(s.status.Panics), true }},
 }
 
-// number is a truth as a value, which is always known.
+// number returns a bool as a value, which is always known.
 func number(is bool) (v float64, known bool) {
 	if is {
 		v = 1
@@ -107,7 +106,7 @@ func number(is bool) (v float64, known bool) {
 	return v, true
 }
 
-// newSeries makes the series of a snapshot, which they go on reading.
+// newSeries makes the series of a snapshot. They keep reading the snapshot.
 func newSeries(status *prober.Status) *allSeries {
 	a := &allSeries{exporter: []series{{status: status, histogram: &status.Lateness}}}
 	for source, up := range status.SourceUp {
@@ -130,7 +129,7 @@ func newSeries(status *prober.Status) *allSeries {
 	return a
 }
 
-// addConditions adds the series of what is said of a target.
+// addConditions adds the series of the conditions of a target.
 func (a *allSeries) addConditions(ls labels, t *prober.TargetStatus) {
 	for _, c := range [...]struct {
 		name    string
@@ -144,8 +143,8 @@ func sortSeries(of []series) {
 	slices.SortFunc(of, func(x, y series) int { return compareLabels(x.labels, y.labels) })
 }
 
-// addProbes adds the series of probes: by type, result and target, which is their order
-// already unless targets have labels that sort before these.
+// addProbes adds the series of probes by type, result and target. This is already their
+// final order, unless targets have labels that sort before these.
 func (a *allSeries) addProbes() {
 	sortSeries(a.targets)
 	byType := map[string][]series{}

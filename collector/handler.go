@@ -20,30 +20,31 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober"
 )
 
-// shareFor is how old a snapshot may be that scrapes at the same time share.
+// shareFor is the greatest age of a snapshot that simultaneous scrapes share.
 const shareFor = time.Second
 
-// HandlerOptions says how to answer scrapes.
+// HandlerOptions are the options of NewHandler.
 type HandlerOptions struct {
 	Prober Prober
-	// Histograms is what the Fallback's collector was made with.
+	// Histograms must be that of the Fallback's collector.
 	Histograms Histograms
 	// Others are the families beside those of Prober.
 	Others prometheus.Gatherer
-	// Fallback answers what is asked for in another format than text: all families, by
-	// way of a registry.
+	// Fallback answers requests for other formats than text, with all families, through
+	// a registry.
 	Fallback http.Handler
 	// MaxRequestsInFlight bounds parallel scrapes, in text or not.
 	MaxRequestsInFlight int
-	// ErrorLog is told of what goes wrong; never nil.
+	// ErrorLog logs errors; never nil.
 	ErrorLog promhttp.Logger
-	// Registry has the counter of what goes wrong, the same as promhttp's; nil: nowhere.
+	// Registry gets the counter of errors, the same as promhttp's. Nil: errors are not
+	// counted.
 	Registry prometheus.Registerer
 }
 
-// NewHandler returns a handler for scrapes. Text it writes itself, from the snapshot
-// to the line: a registry and expfmt take several times as long for a large number of
-// targets, in which probes have to wait.
+// NewHandler returns a handler for scrapes. The handler writes text itself, directly from
+// the snapshot: with many targets a registry and expfmt take several times as long, and
+// probes have to wait meanwhile.
 func NewHandler(o HandlerOptions) http.Handler {
 	h := &handler{HandlerOptions: o, slots: make(chan struct{}, o.MaxRequestsInFlight)}
 	h.errors = prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -71,7 +72,7 @@ type handler struct {
 	latest *shared // in use by a scrape; nil: none is
 }
 
-// shared is a snapshot that scrapes at the same time share.
+// shared is a snapshot that simultaneous scrapes share.
 type shared struct {
 	make  func() *allSeries // once
 	taken time.Time
@@ -154,8 +155,8 @@ func (h *handler) write(w http.ResponseWriter, r *http.Request, format expfmt.Fo
 	return text.err
 }
 
-// zippers are between scrapes: each has tables of a megabyte, more than all else that a
-// scrape of a few targets takes.
+// zippers keeps compressors between scrapes: each has tables of a megabyte, more than
+// everything else that a scrape of a few targets takes.
 var zippers sync.Pool
 
 // zipTo returns a compressor that writes to w.
@@ -167,7 +168,7 @@ func zipTo(w io.Writer) (*gzip.Writer, error) {
 	return gzip.NewWriterLevel(w, gzip.BestSpeed)
 }
 
-// Write takes what another encoder writes among the families.
+// Write takes text that another encoder writes between families.
 func (w *textWriter) Write(p []byte) (int, error) {
 	w.buf = append(w.buf, p...)
 	if len(w.buf) >= flushAt {
@@ -176,8 +177,8 @@ func (w *textWriter) Write(p []byte) (int, error) {
 	return len(p), w.err
 }
 
-// snapshot returns the series of this moment, or of one in the last second that
-// another scrape is still using, until release.
+// snapshot returns the series of this moment, or those of a snapshot that is at most a
+// second old and still in use by another scrape. The caller must release them.
 func (h *handler) snapshot() (_ *allSeries, release func()) {
 	h.mu.Lock()
 	s := h.latest

@@ -9,20 +9,20 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober"
 )
 
-// Histograms says as what histograms are exposed.
+// Histograms is the form in which histograms are exposed.
 type Histograms uint8
 
-// The sorts of histogram.
+// The forms of histograms.
 const (
-	// ClassicAndNative ones have both sorts of buckets: a scraper takes the half that
-	// it understands.
+	// ClassicAndNative histograms have both kinds of buckets. A scraper takes the half
+	// that it understands.
 	ClassicAndNative Histograms = iota
-	// NativeOnly ones have no classic buckets. Of them text says the sum and the count
-	// alone, with the bucket +Inf that the formats demand.
+	// NativeOnly histograms have no classic buckets. As text they have only the sum, the
+	// count, and the bucket +Inf, which the formats require.
 	NativeOnly
 )
 
-// bounds returns the bounds of the classic buckets, but for +Inf.
+// bounds returns the bounds of the classic buckets without +Inf.
 func (h Histograms) bounds() []float64 {
 	if h == NativeOnly {
 		return nil
@@ -55,8 +55,8 @@ func (h *histogram) Write(out *dto.Metric) error {
 	return nil
 }
 
-// classicBuckets cumulates the counts of the buckets with a finite bound; the one
-// above them is the sample count. No counts at all are zeros.
+// classicBuckets cumulates the counts of the buckets with a finite bound. The count of
+// the bucket above them is the sample count. Missing counts are zeros.
 func classicBuckets(bounds []float64, counts []uint64) []*dto.Bucket {
 	var (
 		// One allocation each instead of one per bucket: a large scrape has a
@@ -77,13 +77,13 @@ func classicBuckets(bounds []float64, counts []uint64) []*dto.Bucket {
 	return out
 }
 
-// maxGap is how many empty buckets in a row are written out: up to here, zeros are
+// maxGap is how many empty buckets in a row are written out: so many zeros are still
 // shorter than the beginning of a new span.
 const maxGap = 2
 
-// nativeBuckets encodes native buckets: spans of consecutive ones, each as far from
-// the end of the span before as its offset says, and for every bucket in them the
-// difference between its count and that of the one before.
+// nativeBuckets encodes native buckets as spans of consecutive buckets. The offset of a
+// span is its distance from the end of the previous span. Each bucket is encoded as the
+// difference between its count and the count of the previous bucket.
 func nativeBuckets(buckets []prober.NativeBucket) (spans []*dto.BucketSpan, deltas []int64) {
 	var (
 		next     int32 // the index after the last bucket written

@@ -17,8 +17,8 @@ var (
 		"When a configuration was last loaded successfully, in seconds since the epoch.", nil, nil)
 )
 
-// Reload is a collector of how the last load of the configuration ended. The zero
-// value says that none has succeeded, and is ready for use from many goroutines.
+// Reload is a collector of the result of the last load of a configuration. The zero value
+// means that no load has succeeded. It is safe for concurrent use.
 type Reload struct {
 	mu      sync.Mutex
 	ok      bool
@@ -27,7 +27,7 @@ type Reload struct {
 
 var _ prometheus.Collector = (*Reload)(nil)
 
-// SetResult says how a load that ended at a time has ended.
+// SetResult records whether a load succeeded, and when it ended.
 func (r *Reload) SetResult(ok bool, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,7 +59,7 @@ func (r *Reload) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// NewLogLines returns a collector of how many lines of the log were lost.
+// NewLogLines returns a collector of the number of lost log lines.
 func NewLogLines(lost func() uint64) prometheus.Collector {
 	return prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "prober_exporter_log_lines_dropped_total",

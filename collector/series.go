@@ -13,7 +13,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober"
 )
 
-// metric is what all of ours have in common.
+// metric is the common part of all metrics here.
 type metric struct {
 	desc   *prometheus.Desc
 	labels labels
@@ -70,8 +70,8 @@ func targetLabels(t *prober.TargetStatus) labels {
 	return own.with(labelTarget, t.Name)
 }
 
-// pair returns a label pair. A value may come from the environment and be any
-// bytes; one that is not UTF-8 would fail the scrape of all targets.
+// pair returns a label pair. A value may come from the environment and be any bytes. A
+// value that is not UTF-8 would fail the scrape of all targets.
 func pair(name, value string) *dto.LabelPair {
 	value = strings.ToValidUTF8(value, "\uFFFD")
 	return &dto.LabelPair{Name: &name, Value: &value}

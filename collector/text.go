@@ -57,8 +57,8 @@ func appendLabels(b []byte, ls labels) []byte {
 	return b
 }
 
-// textWriter writes the families as text, byte for byte what expfmt makes of them:
-// the classic format, or OpenMetrics 1.
+// textWriter writes the families as text, in the classic format or as OpenMetrics 1. The
+// result is byte for byte that of expfmt.
 type textWriter struct {
 	out    io.Writer
 	open   bool      // OpenMetrics

@@ -5,9 +5,9 @@ package collector
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// NewUnknownTargets returns the counter of requests for targets that are not configured,
-// with a series for each of the endpoints from the beginning: else nobody would see the
-// first request as an increase.
+// NewUnknownTargets returns the counter of requests for targets that are not configured.
+// Each endpoint has a series from the beginning: otherwise nobody would see the first
+// request as an increase.
 func NewUnknownTargets(endpoints ...string) *prometheus.CounterVec {
 	c := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "prober_exporter_unknown_target_requests_total",

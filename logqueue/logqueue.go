@@ -1,7 +1,7 @@
 // Copyright 2026 The prober_exporter Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package logqueue keeps whoever logs from waiting for whoever reads the log.
+// Package logqueue decouples the writers of a log from its reader: no writer waits.
 package logqueue
 
 import (
@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// maxPending bounds what waits to be written. It holds what a start has to tell in one
-	// go, the mistakes of a large file say, until the writer has had its turn.
+	// maxPending bounds the bytes that wait to be written. It has room for the lines of a
+	// start, for example the mistakes of a large file.
 	maxPending = 1 << 20
-	// keptPending is how much room for it is kept once it has been written.
+	// keptPending is the size of the buffer that is kept once everything is written.
 	keptPending = 16 << 10
 )
 
-// Queue is a log's writer that never waits. One goroutine, which it owns, passes the
-// lines on in their order. What comes while the queue is full is dropped and counted;
-// once writing works again, a line in the place of the lost ones says how many they were.
+// Queue is a log's writer that never waits. Its own goroutine passes the lines on in
+// their order. The queue drops and counts lines that come while it is full. Once writing
+// works again, a line in the place of the lost lines says how many they were.
 type Queue struct {
 	out  io.Writer
 	tell func(lost uint64) []byte
@@ -31,20 +31,20 @@ type Queue struct {
 	mu      sync.Mutex
 	pending []byte
 	full    uint64 // lines lost since the queue is full, after the pending ones
-	failed  uint64 // lines lost because writing failed, and not told of
+	failed  uint64 // lines lost because writing failed, and not reported yet
 	dropped uint64 // all lost lines
 	closed  bool
 }
 
-// New returns a queue in front of out. tell makes the line that tells of lost ones. The
-// caller must Close it.
+// New returns a queue in front of out. tell makes the line that reports lost lines. The
+// caller must Close the queue.
 func New(out io.Writer, tell func(lost uint64) []byte) *Queue {
 	q := &Queue{out: out, tell: tell, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	go q.run()
 	return q
 }
 
-// Write takes over whole lines. It fails for nobody: what is lost is counted.
+// Write takes over whole lines. It never fails: lost lines are counted.
 func (q *Queue) Write(lines []byte) (int, error) {
 	q.mu.Lock()
 	// Nothing that comes after a lost line may overtake the line that tells of the loss.
@@ -58,17 +58,16 @@ func (q *Queue) Write(lines []byte) (int, error) {
 	return len(lines), nil
 }
 
-// Dropped returns how many lines were lost: the queue was full, or they could not be
-// written.
+// Dropped returns how many lines were lost because the queue was full or writing failed.
 func (q *Queue) Dropped() uint64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.dropped
 }
 
-// Close takes no more lines, and waits no longer than patience for the pending ones to be
-// written. A writer that is still stuck then ends with the process, or when its line is
-// read after all.
+// Close takes no more lines, and waits at most patience for the pending lines to be
+// written. A writer that is still stuck then ends with the process, or when somebody
+// reads its line after all.
 func (q *Queue) Close(patience time.Duration) {
 	q.mu.Lock()
 	q.closed = true
@@ -89,7 +88,7 @@ func (q *Queue) poke() {
 	}
 }
 
-// lose counts lines as lost, with mu held, and returns how many they are.
+// lose counts the lines as lost and returns their number. mu is held.
 func (q *Queue) lose(lines []byte) uint64 {
 	n := uint64(bytes.Count(lines, []byte("\n")))
 	q.dropped += n
@@ -129,7 +128,7 @@ func (q *Queue) take(spare []byte) (lines []byte, lost uint64, closed bool) {
 	return lines, lost, q.closed
 }
 
-// write writes lines, and then how many were lost. It reports whether it could.
+// write writes lines, and then how many were lost. It reports whether writing worked.
 func (q *Queue) write(lines []byte, lost uint64) bool {
 	n, err := 0, error(nil)
 	if len(lines) > 0 {

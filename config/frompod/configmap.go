@@ -9,7 +9,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// longestName is that of an object of the API server.
+// longestName is the longest name of an object that the API server accepts.
 const longestName = 253
 
 // configMap returns the ConfigMap that the sidecar of a workload mounts, or nothing if
@@ -30,7 +30,7 @@ func (c *converter) configMap(w *workload, source string) string {
 	}
 	name := base + "-prober"
 	if c.configMaps[w.namespace()+"/"+name] {
-		// A Deployment and a CronJob may have one name; there is one ConfigMap of it.
+		// A Deployment and a CronJob may have the same name, but ConfigMaps may not.
 		name = base + "-" + strings.ToLower(w.kind) + "-prober"
 	}
 	switch {
@@ -57,7 +57,7 @@ func (c *converter) configMap(w *workload, source string) string {
 	))
 }
 
-// validName says whether an object may be called so.
+// validName reports whether an object may have this name.
 func validName(s string) bool {
 	const alphanumeric = "abcdefghijklmnopqrstuvwxyz0123456789"
 	return s != "" && strings.Trim(s, alphanumeric+"-.") == "" &&

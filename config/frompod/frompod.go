@@ -1,8 +1,8 @@
 // Copyright 2026 The prober_exporter Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package frompod makes a configuration of Kubernetes manifests, and rewrites them so
-// that the kubelet asks the agent.
+// Package frompod converts Kubernetes manifests to a configuration, and rewrites manifests
+// so that the kubelet asks the agent.
 package frompod
 
 import (
@@ -17,22 +17,22 @@ import (
 	"github.com/prober-exporter/prober_exporter/config"
 )
 
-// Options say what is made of a manifest.
+// Options are the options of Convert.
 type Options struct {
 	// Rewrite asks for the manifest with the sidecar, instead of the configuration.
 	Rewrite bool
-	// Image is the sidecar's.
+	// Image is the image of the sidecar.
 	Image string
 	// HealthPort and MetricsPort are where the sidecar listens; 0: 9708 and 9709.
 	HealthPort, MetricsPort int
 }
 
-// Convert reads the documents of a manifest. Without Rewrite it returns a
-// configuration for each workload that has a probe, as one YAML document each. With
-// Rewrite it returns the manifest with sidecars, their configuration in ConfigMaps,
-// and the probes pointed at them; what need not change stays byte for byte. Nothing is
-// returned with an error, which is of type config.Errors and has every mistake.
-// Notices come with both. name is how messages call the file.
+// Convert reads the documents of a manifest. Without Rewrite it returns one YAML document
+// for each workload that has a probe: the configuration of that workload. With Rewrite it
+// returns the manifest with sidecars, their configuration in ConfigMaps, and probes that
+// ask the sidecars; everything that need not change stays byte for byte. An error is of
+// type config.Errors and has every mistake; the result is then empty. Notices come in both
+// cases. Messages call the file name.
 func Convert(name string, data []byte, o Options) ([]byte, []config.Notice, error) {
 	c := &converter{file: name, options: o, configMaps: map[string]bool{}}
 	documents := split(string(data))
@@ -67,19 +67,19 @@ func Convert(name string, data []byte, o Options) ([]byte, []config.Notice, erro
 	return []byte(out.String()), c.notices, nil
 }
 
-// converter goes on after a mistake, so that one run finds them all.
+// converter goes on after a mistake, so that one run finds all mistakes.
 type converter struct {
 	file       string
 	options    Options
 	offset     int // of the current document's lines
 	errs       config.Errors
 	notices    []config.Notice
-	configMaps map[string]bool // namespace/name of those that are in the file
+	configMaps map[string]bool // namespace/name of the ConfigMaps in the file
 	converted  int             // workloads
 	kept       bool            // some workload has probes, and all of them stay
 }
 
-// maxListed is how many mistakes, and how many notices, are listed.
+// maxListed bounds the listed mistakes, and the listed notices.
 const maxListed = 1000
 
 func (c *converter) wrong(line int, path, message string) {
@@ -92,7 +92,7 @@ func (c *converter) warn(line int, path, message string) {
 	c.notice(config.Warn, line, path, message)
 }
 
-// notice says a thing once: a workload's configuration may be made twice.
+// notice adds a notice once: a workload's configuration may be made twice.
 func (c *converter) notice(level config.NoticeLevel, line int, path, message string) {
 	n := config.Notice{Level: level, File: c.file, Line: c.offset + line, Path: path, Message: message}
 	if len(c.notices) < maxListed && !slices.Contains(c.notices, n) {
@@ -100,8 +100,8 @@ func (c *converter) notice(level config.NoticeLevel, line int, path, message str
 	}
 }
 
-// nothing says that there is nothing to do. What would be printed is what came in, and
-// might be taken for what was asked for.
+// nothing reports that there is nothing to do, as a mistake: printing the unchanged input
+// could be taken for success.
 func (c *converter) nothing(message string) {
 	c.offset = 0
 	c.wrong(1, "", message)
@@ -111,7 +111,7 @@ func (c *converter) nothing(message string) {
 type document struct {
 	text      string
 	offset    int        // lines before it
-	root      *yaml.Node // with all aliases and merges followed; nil if it is of no interest
+	root      *yaml.Node // with all aliases and merges followed; nil if it has no workload
 	workloads []workload
 }
 
@@ -142,7 +142,7 @@ func (c *converter) read(d *document) {
 	if root == nil {
 		return
 	}
-	// What is no concern of ours passes, whatever it is.
+	// Documents without a workload pass unchanged, whatever they are.
 	if !concerns(root.Content[0]) {
 		c.warnUnread(place{node: root.Content[0]})
 		return
@@ -158,14 +158,15 @@ func (c *converter) read(d *document) {
 	d.workloads = c.workloads(place{node: root.Content[0], path: ""})
 }
 
-// concerns says whether a document is a workload or a list, which may have some.
+// concerns reports whether a document is a workload, or a list, which may have workloads.
 func concerns(n *yaml.Node) bool {
 	kind := scalar(n, "kind")
 	_, path := podSpec(kind)
 	return path != nil || kind == "List"
 }
 
-// noteConfigMaps notes what the file has already, as a second one would replace it.
+// noteConfigMaps notes the ConfigMaps of the file: a second one of the same name would
+// replace the first.
 func (c *converter) noteConfigMaps(documents []document) {
 	for i := range documents {
 		var n yaml.Node
@@ -178,7 +179,7 @@ func (c *converter) noteConfigMaps(documents []document) {
 	}
 }
 
-// convert returns what is printed for a document.
+// convert returns the output for a document.
 func (c *converter) convert(d *document) string {
 	c.offset = d.offset
 	if c.options.Rewrite {

@@ -34,7 +34,7 @@ func bare(n *yaml.Node) *yaml.Node {
 	return fresh
 }
 
-// unflow gives a tree that was JSON the usual style of YAML.
+// unflow sets the usual style of YAML in a tree that was JSON.
 func unflow(n *yaml.Node) {
 	n.Style &^= yaml.FlowStyle | yaml.DoubleQuotedStyle
 	for _, child := range n.Content {
@@ -55,7 +55,8 @@ func indented(text string, by int) string {
 	return b.String()
 }
 
-// equal says whether two expanded trees mean the same. The order of keys means nothing.
+// equal reports whether two expanded trees mean the same. The order of keys does not
+// matter.
 func equal(a, b *yaml.Node) bool {
 	if a.Kind != b.Kind || a.ShortTag() != b.ShortTag() || a.Value != b.Value || len(a.Content) != len(b.Content) {
 		return false
@@ -83,7 +84,7 @@ func equal(a, b *yaml.Node) bool {
 	return true
 }
 
-// means says whether text is one document that stands for an expanded tree.
+// means reports whether text is a single document that stands for an expanded tree.
 func means(text string, want *yaml.Node) bool {
 	quiet := new(converter)
 	doc := quiet.parse(text)
@@ -95,9 +96,9 @@ func means(text string, want *yaml.Node) bool {
 	return !e.failed && equal(doc.Content[0], want)
 }
 
-// encode returns a tree as text. Comments are kept unless the emitter cannot place
-// them, which happens in flow style; without them it has no such trouble. The text is
-// empty if even that fails.
+// encode returns a tree as text. It keeps comments unless the emitter cannot place them,
+// which happens in flow style; then it encodes the tree without comments. The text is
+// empty if that fails, too.
 func encode(n *yaml.Node) string {
 	for _, simplify := range []func(*yaml.Node){stripFlow, strip, func(*yaml.Node) {}} {
 		var b strings.Builder
@@ -119,7 +120,7 @@ func content(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// stripFlow takes the comments in flow style away.
+// stripFlow removes the comments in flow style.
 func stripFlow(n *yaml.Node) {
 	for _, child := range n.Content {
 		if n.Style&yaml.FlowStyle != 0 {
@@ -130,7 +131,7 @@ func stripFlow(n *yaml.Node) {
 	}
 }
 
-// strip takes the comments of a tree away.
+// strip removes the comments of a tree.
 func strip(n *yaml.Node) {
 	n.HeadComment, n.LineComment, n.FootComment = "", "", ""
 	for _, child := range n.Content {

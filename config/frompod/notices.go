@@ -14,7 +14,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/gate"
 )
 
-// warnings says what will be otherwise than with the kubelet as the prober.
+// warnings reports the differences between the agent and a kubelet for these probes.
 func (c *converter) warnings(w *workload, all []chosen) {
 	for _, some := range all {
 		k := some.container
@@ -33,7 +33,7 @@ func (c *converter) warnings(w *workload, all []chosen) {
 	}
 }
 
-// warnExec says where exec probes run in the agent.
+// warnExec warns of exec probes, which run in the agent's file system.
 func (c *converter) warnExec(all []chosen) {
 	for _, some := range all {
 		for _, kind := range some.kinds {
@@ -117,7 +117,7 @@ func podIP(k *container) (place, string) {
 	return place{}, ""
 }
 
-// warnMoved says what else changes with a sidecar in the pod.
+// warnMoved reports other effects of a sidecar in the pod.
 func (c *converter) warnMoved(w *workload) {
 	if n := w.spec.get("hostNetwork"); w.hostNetwork() {
 		c.warn(n.node.Line, n.path, fmt.Sprintf("the agent listens on the ports %s and %s of the node: --config.from-pod.health-port and --config.from-pod.metrics-port choose others", c.healthPort(), c.metricsPort()))
@@ -137,7 +137,7 @@ func (c *converter) warnMoved(w *workload) {
 	}
 }
 
-// podMetadata returns the metadata of its pods.
+// podMetadata returns the metadata of the workload's pods.
 func (w *workload) podMetadata() place {
 	_, path := podSpec(w.kind)
 	pod := w.root
@@ -147,8 +147,8 @@ func (w *workload) podMetadata() place {
 	return pod.get("metadata")
 }
 
-// keepsDelay reports whether a notice is about a delay that the listener source cannot
-// keep, and the rewritten probe does.
+// keepsDelay reports whether a notice is about a delay that the source listener cannot
+// keep but the rewritten probe keeps.
 func (c *converter) keepsDelay(cfg *config.Config, path string) bool {
 	for i := range cfg.Targets {
 		if path == fmt.Sprintf("targets[%d].livenessProbe", i) {
@@ -158,11 +158,11 @@ func (c *converter) keepsDelay(cfg *config.Config, path string) bool {
 	return false
 }
 
-// forAgent is how many seconds the kubelet's own probes give the agent to be restarted.
+// forAgent is how many seconds the kubelet's probes allow for a restart of the agent.
 const forAgent = 30
 
-// tellDelays says how much longer it takes until a container is restarted: the agent
-// needs what the kubelet needed, and then the kubelet asks the agent for a while.
+// tellDelays reports how much longer the restart of a container takes: the agent needs as
+// long as the kubelet did, and then the kubelet asks the agent for a while.
 func (c *converter) tellDelays(moved []chosen, cfg *config.Config) {
 	for i, some := range moved {
 		for _, kind := range some.kinds {
@@ -185,7 +185,7 @@ func (c *converter) tellDelays(moved []chosen, cfg *config.Config) {
 // seconds returns a number of seconds for a person.
 func seconds(s float64) string { return strconv.FormatFloat(math.Round(s*1000)/1000, 'f', -1, 64) }
 
-// movable chooses the probes that can be asked of the agent, and says why others stay.
+// movable chooses the probes that the agent can take over, and reports why others stay.
 func (c *converter) movable(k *container) chosen {
 	some := chosen{container: k}
 	for _, kind := range gate.Kinds() {
@@ -203,8 +203,8 @@ func (c *converter) movable(k *container) chosen {
 	return some
 }
 
-// warnUnread warns of what has containers and is no workload that is known, so that
-// nobody takes its probes for moved.
+// warnUnread warns of an object that has containers but is not a known workload, so that
+// nobody believes that its probes have moved.
 func (c *converter) warnUnread(root place) {
 	spec := root
 	_, path := podSpec(scalar(root.node, "kind"))

@@ -55,7 +55,7 @@ func after(others, document string) string {
 	const byteOrderMark = "\ufeff"
 	document, marked := strings.CutPrefix(document, byteOrderMark)
 	if last := strings.LastIndex(others, "---"); strings.HasPrefix(document, "---") {
-		// The line that it begins with goes before the others, too.
+		// The --- with which the document begins must come before the others, too.
 		others = others[last:] + others[:last]
 	}
 	if marked {
@@ -64,10 +64,10 @@ func after(others, document string) string {
 	return others + document
 }
 
-// rewriteWorkload adds the sidecar and points the probes at it. It returns the
-// ConfigMap, or nothing if no probe can be moved.
+// rewriteWorkload adds the sidecar and makes the probes ask it. It returns the ConfigMap,
+// or nothing if no probe can be moved.
 func (c *converter) rewriteWorkload(w *workload, e *editor) string {
-	// Mistakes are found in what stays, too.
+	// Mistakes are reported in probes that stay, too.
 	if _, cfg := c.configuration(w, w.probed(everything)); cfg == nil || c.hasAgent(w) {
 		return ""
 	}
@@ -95,7 +95,8 @@ func (c *converter) rewriteWorkload(w *workload, e *editor) string {
 			e.replace(node, key, c.probe(kind, some.container.name, cfg.Targets[i].Probe(kind), grace))
 		}
 	}
-	// The volume first: where volumes end, containers may begin, and what is put in one place stays in this order.
+	// The volume first: containers may begin where volumes end, and insertions at the same
+	// place keep this order.
 	c.addVolume(w, e, scalar(lookup(parsed(m), "metadata"), "name"))
 	c.addSidecar(w, e)
 	block(w.spec.get("containers").node) // if it is to be written anew
@@ -136,13 +137,13 @@ func (c *converter) probe(kind gate.Kind, name string, p *config.Probe, grace st
 	return b.String()
 }
 
-// delaySeconds returns the initial delay in whole seconds, which is all that the API
-// server takes.
+// delaySeconds returns the initial delay in whole seconds: the API server takes no
+// decimals.
 func delaySeconds(p *config.Probe) int64 {
 	return int64((p.InitialDelay + time.Second - 1) / time.Second)
 }
 
-// withComment returns a number as it is written, with what is said of it.
+// withComment returns a number as it is written, with its comment.
 func withComment(n *yaml.Node) string {
 	if n == nil {
 		return ""
@@ -153,8 +154,8 @@ func withComment(n *yaml.Node) string {
 	return n.Value + " " + n.LineComment
 }
 
-// startupThreshold returns how many seconds the kubelet waits: all that the agent's
-// probe may take, and some for the agent.
+// startupThreshold returns how many seconds the kubelet waits: the longest time that the
+// agent's probe may take, and some seconds for the agent.
 func startupThreshold(p *config.Probe) int64 {
 	seconds := p.InitialDelay.Seconds() + p.Period.Seconds()*float64(p.FailureThreshold)
 	if seconds > math.MaxInt32-forAgent {
@@ -192,8 +193,8 @@ func (w *workload) all() []place {
 	return append(w.spec.get("containers").items(), w.spec.get("initContainers").items()...)
 }
 
-// hasAgent says whether the agent is in the pod already: its probes are then no
-// application's.
+// hasAgent reports whether the agent is already in the pod. The pod's probes then already
+// ask the agent.
 func (c *converter) hasAgent(w *workload) bool {
 	before := len(c.errs)
 	for _, k := range w.all() {
@@ -208,7 +209,7 @@ func (c *converter) hasAgent(w *workload) bool {
 	return len(c.errs) > before
 }
 
-// fits says whether the agent can be added to the pod.
+// fits reports whether the agent can be added to the pod.
 func (c *converter) fits(w *workload) bool {
 	before := len(c.errs)
 	for _, k := range w.all() {
@@ -241,8 +242,8 @@ func (c *converter) fits(w *workload) bool {
 	return len(c.errs) == before
 }
 
-// isAgent says whether an image is the agent's, whatever its version; one with its
-// usual name is, whatever its registry.
+// isAgent reports whether an image is the agent's, whatever its version. An image with
+// the agent's usual name is the agent's, whatever its registry.
 func isAgent(image, agent string) bool {
 	image, _, _ = strings.Cut(image, "@")
 	agent, _, _ = strings.Cut(agent, "@")

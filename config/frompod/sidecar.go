@@ -14,13 +14,13 @@ import (
 const (
 	sidecarName = "prober" // of the container and of its volume
 
-	// Where the agent listens unless it is told otherwise. The hook asks there, too.
+	// The agent's default ports, which the hook asks, too.
 	defaultHealthPort  = 9708
 	defaultMetricsPort = 9709
 )
 
-// sidecar is the agent's container. The placeholders are its image, its ports and
-// their names, further arguments, those of the hook, and what follows runAsNonRoot.
+// sidecar is the agent's container. The placeholders are its image, its ports and their
+// names, further arguments, the arguments of the hook, and the lines after runAsNonRoot.
 const sidecar = `- name: prober
   image: IMAGE
   restartPolicy: Always # a native sidecar: starts before the application, ends after it
@@ -50,12 +50,12 @@ USER    seccompProfile: {type: RuntimeDefault}
     - {name: prober, mountPath: /etc/prober_exporter}
 `
 
-// healthPort is the agent's that probes are pointed at.
+// healthPort is the agent's port that probes ask.
 func (c *converter) healthPort() string {
 	return strconv.Itoa(cmp.Or(c.options.HealthPort, defaultHealthPort))
 }
 
-// metricsPort is the agent's that Prometheus scrapes.
+// metricsPort is the agent's port that Prometheus scrapes.
 func (c *converter) metricsPort() string {
 	return strconv.Itoa(cmp.Or(c.options.MetricsPort, defaultMetricsPort))
 }

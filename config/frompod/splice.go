@@ -10,9 +10,9 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// editor changes a document twice: as a tree, which is what the result must mean, and
-// as text, in which only the lines of what has changed are others. Where that does
-// not come to the same (flow style, what aliases share) the tree is written instead.
+// editor changes a document twice: as a tree, which has the meaning of the result, and as
+// text, in which only the changed lines differ. If the text does not get the meaning of
+// the tree (flow style, parts that aliases share), the tree is written instead.
 type editor struct {
 	lines []string // of the document, with their ends
 	edits []edit
@@ -42,7 +42,7 @@ func parsed(text string) *yaml.Node {
 func (e *editor) replace(m *yaml.Node, i int, text string) {
 	k, v := m.Content[i], m.Content[i+1]
 	e.put(k.Line-1, e.end(k, v), k.Column, e.lead(k)+strings.TrimLeft(indented(text, k.Column-1), " "))
-	// What was said of the former value is said in the configuration.
+	// The configuration has the comments of the former value.
 	key := *k
 	key.LineComment, key.FootComment = "", ""
 	m.Content[i], m.Content[i+1] = &key, parsed(text).Content[1]
@@ -89,16 +89,16 @@ func (e *editor) appendTo(m *yaml.Node, i int, text string) {
 	block(list)
 }
 
-// block gives what is to be written anew an entry a line.
+// block sets block style in a value that is to be written anew: one entry a line.
 func block(n *yaml.Node) {
 	if n.Style&yaml.FlowStyle != 0 && n.LineComment != "" {
-		// There is no line any more that it could stand on.
+		// The comment has no line any more.
 		n.HeadComment, n.LineComment = strings.TrimLeft(n.HeadComment+"\n"+n.LineComment, "\n"), ""
 	}
 	n.Style &^= yaml.FlowStyle
 }
 
-// dashes makes sure that a list is one with an item a line.
+// dashes makes sure that a list has one item a line.
 func (e *editor) dashes(list *yaml.Node) {
 	if line := list.Line - 1; list.Style&yaml.FlowStyle != 0 || line < 0 || line >= len(e.lines) || !strings.HasPrefix(strings.TrimLeft(e.lines[line], " "), "-") {
 		e.lost = true
@@ -113,8 +113,8 @@ func (e *editor) put(from, to, column int, text string) {
 	e.edits = append(e.edits, edit{from, to, text})
 }
 
-// lead returns what stands before a key on its line: spaces, and dashes of lists. With
-// anything else the text cannot be changed by lines.
+// lead returns the text before a key on its line: spaces, and dashes of lists. If there
+// is anything else, the text cannot be changed by lines.
 func (e *editor) lead(k *yaml.Node) string {
 	line, column := k.Line-1, k.Column-1
 	if line < 0 || line >= len(e.lines) || column < 0 || column > len(e.lines[line]) ||
@@ -125,7 +125,7 @@ func (e *editor) lead(k *yaml.Node) string {
 	return e.lines[line][:column]
 }
 
-// above returns the first of the comment lines that are about the line at.
+// above returns the first of the comment lines that belong to the line at.
 func (e *editor) above(at, column int) int {
 	for ; at > 0 && at <= len(e.lines); at-- {
 		trimmed := strings.TrimLeft(e.lines[at-1], " ")
@@ -136,15 +136,16 @@ func (e *editor) above(at, column int) int {
 	return at
 }
 
-// end returns the line after the last one of an entry in block style: what is further
-// to the right than its key is the entry's, and so are the dashes of a list below it.
+// end returns the line after the last line of an entry in block style. Lines that are
+// further to the right than the key belong to the entry, and so do the dashes of a list
+// below the key.
 func (e *editor) end(k, v *yaml.Node) int {
 	end := k.Line
 	for i := max(k.Line, 0); i < len(e.lines); i++ {
 		line := strings.TrimRight(e.lines[i], " \t\r\n")
 		trimmed := strings.TrimLeft(line, " ")
 		column := len(line) - len(trimmed) + 1
-		// What is in flow style may end below its key.
+		// A value in flow style may end below its key.
 		bracket := v.Style&yaml.FlowStyle != 0 && column == k.Column && strings.Trim(trimmed, "]}") == ""
 		dash := v.Kind == yaml.SequenceNode && column == k.Column && (trimmed == "-" || strings.HasPrefix(trimmed, "- "))
 		switch {

@@ -14,16 +14,16 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// maxNodes is how many values a document may stand for once its aliases are followed.
+// maxNodes bounds the values of a document whose aliases are followed.
 const maxNodes = 1_000_000
 
-// maxDepth is how deep they may lie in one another.
+// maxDepth bounds how deep values are nested.
 const maxDepth = 1000
 
-// maxSteps is how many steps of a path are told.
+// maxSteps bounds the steps of a path in a message.
 const maxSteps = 30
 
-// parse returns the document node, or nil if there is none or it is no YAML.
+// parse returns the document node, or nil if there is no document or it is not YAML.
 func (c *converter) parse(text string) *yaml.Node {
 	dec := yaml.NewDecoder(strings.NewReader(text))
 	var doc, next yaml.Node
@@ -46,17 +46,17 @@ func (c *converter) parse(text string) *yaml.Node {
 		line, _ = strconv.Atoi(m[1]) // it is digits
 	}
 	if strings.HasPrefix(message, "unknown anchor") {
-		// Its name may be a password that begins with an asterisk.
+		// The anchor's name may be a password that begins with an asterisk.
 		message = "refers to an anchor that is not defined above: quote a value that begins with an asterisk"
 	}
 	c.wrong(line, "", message)
 	return nil
 }
 
-// expander copies a tree. In the copy there are no aliases, anchors and merges, so that
-// a change of one place is a change of no other.
+// expander copies a tree. The copy has no aliases, anchors and merges, so that a change of
+// one place changes no other place.
 type expander struct {
-	c      *converter // nil: nobody is told
+	c      *converter // nil: mistakes are not reported
 	left   int        // nodes
 	steps  []string   // from the root: keys, and indices in brackets
 	failed bool
@@ -129,8 +129,9 @@ func (e *expander) expand(n *yaml.Node) *yaml.Node {
 	return &fresh
 }
 
-// mapping fills fresh with the entries of n, those that << merges after its own. What
-// a mapping says itself wins over what it merges, the earlier merge over the later.
+// mapping fills fresh with the entries of n: its own entries, then those that << merges.
+// The mapping's own entries win over merged ones, and an earlier merge wins over a later
+// one.
 func (e *expander) mapping(fresh, n *yaml.Node) {
 	have := map[string]bool{}
 	var merges []*yaml.Node
@@ -177,7 +178,7 @@ func (e *expander) merge(fresh, source *yaml.Node, have map[string]bool) {
 	}
 }
 
-// place is a value of the tree and its path. The node is nil if it is not there.
+// place is a value of the tree and its path. The node is nil if the value is missing.
 type place struct {
 	node *yaml.Node
 	path string
@@ -220,8 +221,8 @@ func index(m *yaml.Node, key string) int {
 	return -1
 }
 
-// lookup returns the value of a key, nil if it is not there. Null means not there, as
-// in Kubernetes.
+// lookup returns the value of a key, nil if the key is missing. Null means missing, as in
+// Kubernetes.
 func lookup(m *yaml.Node, key string) *yaml.Node {
 	i := index(m, key)
 	if i < 0 || isNull(m.Content[i+1]) {

@@ -16,8 +16,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/gate"
 )
 
-// podSpec returns the group of a kind of workload, and where its pod's spec is; no path
-// if it is no workload.
+// podSpec returns the group of a kind of workload and the path of its pod's spec. There
+// is no path if the kind is not a workload.
 func podSpec(kind string) (group string, path []string) {
 	switch kind {
 	case "Pod":
@@ -36,25 +36,25 @@ var probeKeys = [gate.NumKinds]string{
 	gate.Startup: "startupProbe", gate.Readiness: "readinessProbe", gate.Liveness: "livenessProbe",
 }
 
-// workload is what makes pods.
+// workload is an object that makes pods.
 type workload struct {
 	kind       string
 	root, spec place
 	containers []container // ordinary ones first, then native sidecars
 }
 
-// container is one that a kubelet may probe.
+// container is a container that a kubelet may probe.
 type container struct {
 	place
 	name   string
 	probes [gate.NumKinds]place
 }
 
-// name is empty if the API server is to choose one.
+// name is empty if the API server chooses the name.
 func (w *workload) name() string      { return scalar(w.root.get("metadata").node, "name") }
 func (w *workload) namespace() string { return scalar(w.root.get("metadata").node, "namespace") }
 
-// workloads returns those of a document, or of a list in it.
+// workloads returns the workloads of a document, or of a list in it.
 func (c *converter) workloads(root place) []workload {
 	kind := scalar(root.node, "kind")
 	if kind == "List" {
@@ -109,7 +109,7 @@ func (c *converter) list(p place) []place {
 	return p.items()
 }
 
-// container returns one that may be probed. names has the names so far.
+// container returns a container that may be probed. names has the names so far.
 func (c *converter) container(p place, init bool, names map[string]int) (container, bool) {
 	if p.node.Kind != yaml.MappingNode {
 		c.wrong(p.node.Line, p.path, "must be a mapping")
@@ -149,7 +149,8 @@ func everything(k *container) chosen {
 	return some
 }
 
-// probed returns what is chosen of the workload's containers, as far as it is any.
+// probed returns the chosen probes of the workload's containers, without containers that
+// have none.
 func (w *workload) probed(choose func(*container) chosen) []chosen {
 	var all []chosen
 	for i := range w.containers {
@@ -160,9 +161,9 @@ func (w *workload) probed(choose func(*container) chosen) []chosen {
 	return all
 }
 
-// configuration returns the file with a target for each of these containers, and what
-// it is when loaded; nothing if there is none, or after a mistake. Load is the judge of
-// everything in a probe, so rules and messages are those of a configuration.
+// configuration returns a file with a target for each of these containers, and the loaded
+// configuration. Both are empty if there is no container, or after a mistake. Load checks
+// the probes, so rules and messages are those of a configuration.
 func (c *converter) configuration(w *workload, all []chosen) (string, *config.Config) {
 	if len(all) == 0 {
 		return "", nil
@@ -184,7 +185,7 @@ func (c *converter) configuration(w *workload, all []chosen) (string, *config.Co
 		return "", nil
 	}
 	for _, n := range notices {
-		// What cannot be executed here says nothing of the agent's image.
+		// A command that is missing here may be in the agent's image.
 		if line, path := locate(w, all, targets, n.Path); n.Level == config.Warn && !strings.Contains(path, ".exec.") && !c.keepsDelay(cfg, n.Path) {
 			c.warn(line, path, n.Message)
 		}
@@ -192,9 +193,8 @@ func (c *converter) configuration(w *workload, all []chosen) (string, *config.Co
 	return source, cfg
 }
 
-// locate returns the line in the manifest's document, and the path there, of a path in
-// the configuration. Nodes of the configuration have the lines of those that they were
-// made of.
+// locate converts a path in the configuration to the line and the path in the manifest's
+// document. Nodes of the configuration keep the lines of the manifest's nodes.
 func locate(w *workload, all []chosen, targets *yaml.Node, path string) (int, string) {
 	m := regexp.MustCompile(`^targets\[(\d+)\](.*)$`).FindStringSubmatch(path)
 	if m == nil {
@@ -221,8 +221,8 @@ func locate(w *workload, all []chosen, targets *yaml.Node, path string) (int, st
 	return line, all[i].container.path + inSource(all[i].container, m[2])
 }
 
-// inSource returns a path below a target as one below its container: the variables
-// that a target does not have are counted again.
+// inSource converts a path below a target to a path below its container. The index of a
+// variable changes, because the target lacks some variables of the container.
 func inSource(k *container, path string) string {
 	m := regexp.MustCompile(`^\.env\[(\d+)\](.*)$`).FindStringSubmatch(path)
 	if m == nil {
@@ -267,7 +267,7 @@ func (c *converter) target(some chosen) *yaml.Node {
 	return n
 }
 
-// usesName says whether a probe names a port.
+// usesName reports whether a probe names a port.
 func usesName(some chosen) bool {
 	return slices.ContainsFunc(some.kinds, func(kind gate.Kind) bool {
 		for _, action := range []string{"httpGet", "tcpSocket"} {
@@ -279,14 +279,14 @@ func usesName(some chosen) bool {
 	})
 }
 
-// usesCommand says whether a probe is an exec probe.
+// usesCommand reports whether a probe is an exec probe.
 func usesCommand(some chosen) bool {
 	return slices.ContainsFunc(some.kinds, func(kind gate.Kind) bool { return isExec(some.container.probes[kind]) })
 }
 
 func isExec(probe place) bool { return probe.get("exec").node != nil }
 
-// only returns a list with those keys of its items that a target knows.
+// only returns a copy of a list in which the items have only these keys.
 func only(p place, keys ...string) *yaml.Node {
 	items := list()
 	if p.node.Kind != yaml.SequenceNode {
@@ -309,7 +309,7 @@ func only(p place, keys ...string) *yaml.Node {
 	return items
 }
 
-// variables returns those whose value is in the manifest.
+// variables returns the variables whose values are in the manifest.
 func variables(env place) *yaml.Node {
 	all := only(env, "name", "value", "valueFrom")
 	all.Content = slices.DeleteFunc(all.Content, func(n *yaml.Node) bool { return lookup(n, "valueFrom") != nil })
@@ -319,8 +319,8 @@ func variables(env place) *yaml.Node {
 	return all
 }
 
-// literal writes the probe's texts so that nothing in them is replaced from the
-// agent's environment: in a manifest ${NAME} stands for itself.
+// literal escapes the probe's texts so that the agent replaces nothing in them: in a
+// manifest ${NAME} stands for itself.
 func literal(probe *yaml.Node) {
 	for _, action := range []string{"httpGet", "tcpSocket"} {
 		p := place{node: lookup(probe, action)}
