@@ -67,7 +67,7 @@ func TestBadFlags(t *testing.T) {
 		"--config.auto-reload-interval=0s": "--config.auto-reload-interval must be greater than 0, is 0s",
 		"--web.external-url=::":            "--web.external-url",
 		"--health.check=":                  "--health.check needs a URL",
-		"--web.listen-address=":            "an address to listen on must not be empty",
+		"--web.listen-address=":            "--web.listen-address and --health.listen-address must not be empty",
 		"--web.telemetry-path=/live":       "/live",
 		"--web.route-prefix=/ready":        "/ready",
 		"--web.external-url=/prefix":       "must be an http or https URL with a host",

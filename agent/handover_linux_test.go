@@ -115,7 +115,7 @@ targets:
     readinessProbe: {httpGet: {port: %[1]s}, periodSeconds: 0.1}
     livenessProbe: {httpGet: {port: %[1]s}, initialDelaySeconds: 1, periodSeconds: 0.1, failureThreshold: 3}
 `, port)))
-	a.Logs("the first boot is not seen before the target listens", "/live/app")
+	a.Logs("the agent does not see the first boot before the target listens", "/live/app")
 	ended := time.NewTimer(90 * time.Second)
 	defer ended.Stop()
 	poll := time.NewTicker(20 * time.Millisecond)

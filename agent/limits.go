@@ -80,7 +80,7 @@ func limitMemory(log *slog.Logger, cgroup func() (uint64, error)) {
 			debug.SetMemoryLimit(soft)
 			set = append(set, "GOMEMLIMIT", soft, "cgroup_limit", limit)
 		case !errors.Is(err, memlimit.ErrNoLimit):
-			log.Debug("no memory limit of a cgroup", "reason", err)
+			log.Debug("no memory limit found in the cgroup", "reason", err)
 		}
 	}
 	if set == nil {
@@ -115,7 +115,7 @@ func (l *loader) warnOfFiles(cfg *config.Config) {
 	l.filesWarned = needed
 	every := prober.HangingEvery(cfg, limit, l.maxInFlight)
 	l.note(func() {
-		l.log.Warn("the limit of open files is low: if all targets hang, attempts at them wait for each other, and clients for connections; targets that answer keep their turns",
+		l.log.Warn("the limit of open files is low: if all targets hang, attempts at them wait for each other and clients wait for connections; attempts at targets that answer do not wait",
 			"limit", limit, "needed", needed, "hanging_attempted_every", every.Round(100*time.Millisecond).String())
 	})
 }

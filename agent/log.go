@@ -71,7 +71,7 @@ func newLogger(o *Options, w io.Writer) *slog.Logger {
 // lostLines returns the line that stands for lost ones, whatever level is logged.
 func lostLines(o *Options, n uint64) []byte {
 	var line bytes.Buffer
-	r := slog.NewRecord(time.Now(), slog.LevelWarn, "log lines were lost here: they could not be written in time", 0)
+	r := slog.NewRecord(time.Now(), slog.LevelWarn, "log lines were dropped here: they could not be written in time", 0)
 	r.Add("lines", n)
 	_ = newLogger(o, &line).Handler().Handle(context.Background(), r) // a buffer takes everything
 	return line.Bytes()

@@ -64,7 +64,7 @@ func (o *Options) Check(externalURL string) error {
 	case o.IsHealthCheck && o.HealthCheck == "":
 		return errors.New("--health.check needs a URL")
 	case slices.Contains(append(*o.Web.WebListenAddresses, o.HealthAddresses...), ""):
-		return errors.New("an address to listen on must not be empty")
+		return errors.New("--web.listen-address and --health.listen-address must not be empty")
 	case o.AutoReloadInterval <= 0:
 		return fmt.Errorf("--config.auto-reload-interval must be greater than 0, is %v", o.AutoReloadInterval)
 	case o.ShutdownDelay < 0:

@@ -143,7 +143,7 @@ func TestFailOpen(t *testing.T) {
 			a.Is(a.Web+"/config", 503, "")
 			a.Is(a.Web+"/", 200, "No configuration is loaded ("+file+"): nothing is probed.")
 			a.Logs("level=error", "configuration not loaded")
-			a.Logs("level=warn", "going on without a configuration", "file="+file)
+			a.Logs("level=warn", "running without a configuration", "file="+file)
 			if got := a.Metric("prober_exporter_config_last_reload_successful"); got != "0" {
 				t.Errorf("last reload successful: %q, want 0", got)
 			}

@@ -69,7 +69,7 @@ func Run(ctx context.Context, o *Options, lines *Log) error {
 	// This begins to probe: it comes after all that can go wrong.
 	l.first(first)
 	if first.err != nil {
-		log.Warn("going on without a configuration: nothing is probed, every live answers 200, and nothing is ready", "file", o.ConfigFile)
+		log.Warn("running without a configuration: nothing is probed, every /live answers 200, and no target is ready", "file", o.ConfigFile)
 	}
 	collectAgain()
 	if o.AutoReload || o.FailOpen {
@@ -163,7 +163,7 @@ func (p *process) shutDown(signals <-chan os.Signal) {
 			p.log.Info("stopped")
 			return
 		case <-patience:
-			p.log.Error("stopped, with work left that does not end")
+			p.log.Error("stopped although some work does not end")
 			return
 		case s := <-signals:
 			if s != syscall.SIGHUP && !hurried {

@@ -67,7 +67,7 @@ func newServers(o *Options, log *slog.Logger, h handlers) (_ *servers, err error
 			log.Error("the web listener does not serve", "err", err)
 		}
 		if len(o.HealthAddresses) == 0 {
-			log.Warn("probes of the health endpoints fail when the web configuration says so, or is broken: give them a listener of their own with --health.listen-address")
+			log.Warn("the web configuration applies to the health endpoints, too, and a broken one fails their probes: give them a listener of their own with --health.listen-address")
 		}
 	}
 	s.webListeners, err = listen.Web(o.Web)

@@ -216,7 +216,7 @@ func (l *Bounded) tell(reason string) {
 	}
 	l.mu.Unlock()
 	if tell {
-		l.log.Warn("connections that wait longest for their clients are closed for new ones",
+		l.log.Warn("too many connections: the agent closes those that have waited longest for their clients",
 			"address", l.Addr().String(), "reason", reason, "limit", l.limit)
 	}
 }
