@@ -115,7 +115,7 @@ func (m *Manager) endLeaver(w *worker, last *attempt) (entries []entry) {
 	}
 	defer close(is.ended)
 	if is.told {
-		entries = append(entries, newEntry(w.logger(), slog.LevelInfo, "an attempt has ended that a reload had cut short"))
+		entries = append(entries, newEntry(w.logger(), slog.LevelInfo, "an attempt that a reload had cut short has ended"))
 	}
 	if t := m.find(w.target.cfg.Name); t != nil {
 		if heir := t.worker(w.kind); heir != nil {
@@ -213,7 +213,7 @@ func (m *Manager) seeOff(cut []*leaver) {
 		}
 		names := m.leaving.tell(cut)
 		if len(names) > 0 {
-			m.log.Warn("attempts that a reload has cut short do not end: their probes wait for them, and nothing else does",
+			m.log.Warn("attempts that a reload has cut short do not end: only their own probes wait for them",
 				"count", len(names), "probes", some(names))
 		}
 		return

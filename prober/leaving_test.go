@@ -114,8 +114,8 @@ func TestReloadsPassAnAttemptThatDoesNotEnd(t *testing.T) {
 			t.Errorf("%v wait, %v is overdue", w.m.Waiting(), w.m.Overdue())
 		}
 		for _, line := range []string{
-			`level=WARN msg="attempts that a reload has cut short do not end: their probes wait for them, and nothing else does" count=1 probes=app/liveness`,
-			`level=INFO msg="an attempt has ended that a reload had cut short" target=app probe_type=Liveness`,
+			`level=WARN msg="attempts that a reload has cut short do not end: only their own probes wait for them" count=1 probes=app/liveness`,
+			`level=INFO msg="an attempt that a reload had cut short has ended" target=app probe_type=Liveness`,
 		} {
 			if n := strings.Count(w.logged(), line); n != 1 {
 				t.Errorf("logged %d times: %s\n%s", n, line, w.logged())

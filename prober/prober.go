@@ -116,7 +116,7 @@ func (m *Manager) Terminate() {
 	}
 	m.swapping.Unlock()
 	m.subscriptions.tellAll()
-	m.log.Info("pod terminating: startup and liveness probes have ended, every live answers 200, readiness probes go on")
+	m.log.Info("pod terminating: startup and liveness probes have ended, every /live answers 200, readiness probes go on")
 }
 
 // Close ends all workers, cancels the attempts that are running without counting
@@ -185,7 +185,7 @@ func (m *Manager) NewInstance(name string) bool {
 }
 
 func (m *Manager) declare(name string) (t *target, entries []entry) {
-	// A target that is just being replaced would take the news to its grave.
+	// No reload may replace the target now: the declaration would be lost with the old one.
 	m.swapping.Lock()
 	defer m.swapping.Unlock()
 	if t = m.find(name); t != nil {

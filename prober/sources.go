@@ -102,7 +102,7 @@ func (s *sources) start(key sourceKey, w *watching) {
 	ctx, w.cancel = context.WithCancel(context.Background())
 	s.runs.Go(func() {
 		if err := w.Run(ctx, s.changed); err != nil {
-			s.log.Error("an instance source has ended: restarts are not seen any more", "source", key.source, "err", err)
+			s.log.Error("an instance source has ended: the agent sees no more restarts", "source", key.source, "err", err)
 		}
 	})
 	s.mu.Lock()
