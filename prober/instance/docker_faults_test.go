@@ -31,7 +31,7 @@ func TestDockerNoSocket(t *testing.T) {
 	s.watch("app")
 	s.run()
 	s.until("the log says so", func() bool {
-		return s.log.count("level=WARN", "out of reach", "socket="+f.socket, "mount its socket") == 1
+		return s.log.Count("level=WARN", "out of reach", "socket="+f.socket, "mount its socket") == 1
 	})
 	if s.Up() {
 		t.Error("up without a daemon")
@@ -39,8 +39,8 @@ func TestDockerNoSocket(t *testing.T) {
 	f.start()
 	s.await("app", dockerLife(1, 1, gate.Running))
 	s.until("up", s.Up)
-	s.until("said to be in reach", func() bool { return s.log.count("level=INFO", "in reach again") > 0 })
-	if all, info := s.log.count(""), s.log.count("level=INFO", "in reach again"); all != 2 || info != 1 {
+	s.until("said to be in reach", func() bool { return s.log.Count("level=INFO", "in reach again") > 0 })
+	if all, info := s.log.Count(""), s.log.Count("level=INFO", "in reach again"); all != 2 || info != 1 {
 		t.Errorf("%d lines, %d at info; want 2, 1", all, info)
 	}
 }
@@ -92,8 +92,8 @@ func TestDockerGoesAway(t *testing.T) {
 	f.set("app", 1, "running", 2)
 	f.start()
 	s.await("app", dockerLife(1, 2, gate.Running))
-	s.until("said to be back", func() bool { return s.log.count("level=INFO") == 1 })
-	if warn := s.log.count("level=WARN"); warn != 1 {
+	s.until("said to be back", func() bool { return s.log.Count("level=INFO") == 1 })
+	if warn := s.log.Count("level=WARN"); warn != 1 {
 		t.Errorf("%d lines at warn, want 1", warn)
 	}
 }
@@ -118,7 +118,7 @@ func TestDockerEventsBreak(t *testing.T) {
 		s.await("app", dockerLife(1, 2, gate.Running))
 		s.until(name+": up", s.Up)
 		stop()
-		if n := s.log.count("level=WARN", "out of reach"); n != 1 {
+		if n := s.log.Count("level=WARN", "out of reach"); n != 1 {
 			t.Errorf("%s: %d lines at warn, want 1", name, n)
 		}
 	}
@@ -135,7 +135,7 @@ func TestDockerHangs(t *testing.T) {
 		f.fault(path, hangs)
 		s.watch("app")
 		s.run()
-		s.until(path+": the log says so", func() bool { return s.log.count("level=WARN", "does not answer") == 1 })
+		s.until(path+": the log says so", func() bool { return s.log.Count("level=WARN", "does not answer") == 1 })
 		f.fault(path, nil)
 		s.client.http.CloseIdleConnections()
 		s.await("app", dockerLife(1, 1, gate.Running))
@@ -177,14 +177,14 @@ func TestDockerEndsInTrouble(t *testing.T) {
 		if took := time.Since(begin); took > 4*time.Second {
 			t.Errorf("%s: took %v to end", path, took)
 		}
-		if n := s.log.count(""); n != 0 {
+		if n := s.log.Count(""); n != 0 {
 			t.Errorf("%s: %d lines for an end, want 0", path, n)
 		}
 	}
 	s := newDockerTest(t, "/no/such/socket")
 	s.minRetry = time.Hour
 	stop := s.run()
-	s.until("it is in back-off", func() bool { return s.log.count("out of reach") == 1 })
+	s.until("it is in back-off", func() bool { return s.log.Count("out of reach") == 1 })
 	stop()
 }
 
@@ -228,8 +228,8 @@ func TestDockerOneAnswerUnusable(t *testing.T) {
 		if got := s.Instance("bad"); got != dockerLife(2, 2, gate.Running) {
 			t.Errorf("%s: got %+v, want the last view", name, got)
 		}
-		if s.Describe("bad").Message == "" || s.log.count("level=WARN", "target=bad") != 1 || s.log.count("out of reach") != 0 {
-			t.Errorf("%s: message %q, log %s", name, s.Describe("bad").Message, s.log.text.String())
+		if s.Describe("bad").Message == "" || s.log.Count("level=WARN", "target=bad") != 1 || s.log.Count("out of reach") != 0 {
+			t.Errorf("%s: message %q, log %s", name, s.Describe("bad").Message, s.log.String())
 		}
 
 		f.fault("/containers/bad", nil)
@@ -238,7 +238,7 @@ func TestDockerOneAnswerUnusable(t *testing.T) {
 		s.await("bad", dockerLife(2, 4, gate.Running))
 		s.until(name+": up again", s.Up)
 		stop()
-		if s.log.count("level=INFO", "target=bad") != 1 {
+		if s.log.Count("level=INFO", "target=bad") != 1 {
 			t.Errorf("%s: the log does not say that it is well", name)
 		}
 	}
@@ -259,8 +259,8 @@ func TestDockerLostDuringLook(t *testing.T) {
 	f.fault("/_ping", drop)
 	s.watch("app")
 	s.run()
-	s.until("the log says so", func() bool { return s.log.count("level=WARN", "out of reach") == 1 })
-	if got := s.log.count("target=app"); got != 0 {
+	s.until("the log says so", func() bool { return s.log.Count("level=WARN", "out of reach") == 1 })
+	if got := s.log.Count("target=app"); got != 0 {
 		t.Errorf("%d lines about the target, want 0", got)
 	}
 	f.fault("/containers", nil)
@@ -275,7 +275,7 @@ func TestDockerNoList(t *testing.T) {
 	f.fault("/containers/json", says(500, ""))
 	s.Watch(&config.Target{Name: "app", Instance: config.Instance{Label: config.Label{Name: "role"}}})
 	s.run()
-	s.until("the log says so", func() bool { return s.log.count("level=WARN", "role=", "Internal Server Error") == 1 })
+	s.until("the log says so", func() bool { return s.log.Count("level=WARN", "role=", "Internal Server Error") == 1 })
 	if s.Up() {
 		t.Error("up without an answer")
 	}

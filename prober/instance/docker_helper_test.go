@@ -4,58 +4,29 @@
 package instance
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/gate"
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
-
-// dockerLog is a log that can be read while it is written.
-type dockerLog struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *dockerLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-// count returns how many lines hold all the texts.
-func (l *dockerLog) count(texts ...string) (n int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-line:
-	for line := range strings.Lines(l.text.String()) {
-		for _, text := range texts {
-			if !strings.Contains(line, text) {
-				continue line
-			}
-		}
-		n++
-	}
-	return n
-}
 
 // dockerTest is a source with its log.
 type dockerTest struct {
 	*Docker
 	t       *testing.T
-	log     *dockerLog
+	log     *testutil.Log
 	changed chan string
 }
 
 // newDockerTest returns a source that is impatient, and does not run.
 func newDockerTest(t *testing.T, socket string) *dockerTest {
-	s := &dockerTest{t: t, log: new(dockerLog), changed: make(chan string, 1000)}
+	s := &dockerTest{t: t, log: new(testutil.Log), changed: make(chan string, 1000)}
 	s.Docker = NewDocker(socket, slog.New(slog.NewTextHandler(s.log, nil)))
 	s.minRetry, s.maxRetry = time.Millisecond, 4*time.Millisecond
 	return s

@@ -143,7 +143,7 @@ func TestDockerReplaced(t *testing.T) {
 	s.watch("app")
 	s.run()
 	s.until("the log says that there is none", func() bool {
-		return s.log.count("level=WARN", "not seen clearly", "target=app", `no container`) == 1
+		return s.log.Count("level=WARN", "not seen clearly", "target=app", `no container`) == 1
 	})
 	if got := s.Instance("app"); got != (gate.Instance{}) {
 		t.Errorf("got %+v of no container", got)
@@ -156,7 +156,7 @@ func TestDockerReplaced(t *testing.T) {
 	if got := s.Describe("app").Message; got != "no room" {
 		t.Errorf("got message %q", got)
 	}
-	s.until("the log says that it is seen", func() bool { return s.log.count("level=INFO", "seen clearly again") == 1 })
+	s.until("the log says that it is seen", func() bool { return s.log.Count("level=INFO", "seen clearly again") == 1 })
 	f.set("app", 1, "running", 1)
 	f.event("start", 1)
 	s.await("app", dockerLife(1, 1, gate.Running))
@@ -217,8 +217,8 @@ func TestDockerLabel(t *testing.T) {
 	f.set("c", 3, "running", 3)
 	f.event("start", 3, "role", "app")
 	s.await("app", dockerLife(3, 3, gate.Running))
-	if got := s.Describe("app").Message; !strings.HasPrefix(got, "2 containers") || s.log.count("level=WARN", "2 containers") != 1 {
-		t.Errorf("got message %q and %d lines, want that 2 run", got, s.log.count("2 containers"))
+	if got := s.Describe("app").Message; !strings.HasPrefix(got, "2 containers") || s.log.Count("level=WARN", "2 containers") != 1 {
+		t.Errorf("got message %q and %d lines, want that 2 run", got, s.log.Count("2 containers"))
 	}
 
 	f.fault("/containers/"+dockerID(3), says(404, `{"message":"gone"}`))

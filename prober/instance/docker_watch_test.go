@@ -70,8 +70,8 @@ func TestDockerForgottenMeanwhile(t *testing.T) {
 	s.Forget("app")
 	close(goOn)
 	s.until("up", s.Up)
-	if s.log.count("") != 0 || len(s.changed) != 0 {
-		t.Errorf("got %d lines, %d changes; want none", s.log.count(""), len(s.changed))
+	if s.log.Count("") != 0 || len(s.changed) != 0 {
+		t.Errorf("got %d lines, %d changes; want none", s.log.Count(""), len(s.changed))
 	}
 }
 

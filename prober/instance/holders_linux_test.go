@@ -12,6 +12,7 @@ import (
 
 	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/gate"
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 // seeing returns a witness, a real process that has a listening socket, and the inode of
@@ -24,8 +25,8 @@ func seeing(t *testing.T, command string) (w *proc, pid int, inodes []uint64) {
 		t.Fatal(err)
 	}
 	at := port(s)
-	f := socketOf(t, s)
-	pid = orphan(t, command, f)
+	f := testutil.SocketOf(t, s)
+	pid = testutil.Orphan(t, command, f)
 	_ = f.Close()
 	table := new(sockets)
 	defer table.close()
@@ -59,7 +60,7 @@ func holderOfAll(t *testing.T, w *proc, inodes []uint64) *holder {
 // The process that holds a socket is found with its command line; and it runs until it has
 // ended, with the socket or without.
 func TestFate(t *testing.T) {
-	command := "sleep " + unique()
+	command := "sleep " + testutil.Unique()
 	w, pid, inodes := seeing(t, command)
 	h := holderOfAll(t, w, inodes)
 	if len(h.processes) != 1 || h.processes[0].pid != pid || h.command != command {
@@ -71,7 +72,7 @@ func TestFate(t *testing.T) {
 	if got := w.fate(h, nil); got != runs {
 		t.Errorf("asked about no socket: %d, want %d", got, runs)
 	}
-	end(t, pid)
+	testutil.Kill(t, pid)
 	if got := w.fate(h, inodes); got != gone {
 		t.Errorf("after its end: %d, want %d", got, gone)
 	}
@@ -85,8 +86,8 @@ func TestFate(t *testing.T) {
 // A socket that nobody holds has no holder; neither has one of a process that may not be
 // seen.
 func TestHolderUnseen(t *testing.T) {
-	w, pid, inodes := seeing(t, "sleep "+unique())
-	end(t, pid)
+	w, pid, inodes := seeing(t, "sleep "+testutil.Unique())
+	testutil.Kill(t, pid)
 	if h := holderOfAll(t, w, inodes); len(h.processes) != 0 || h.command != "" {
 		t.Errorf("the holder is %+v", h)
 	}
@@ -95,7 +96,7 @@ func TestHolderUnseen(t *testing.T) {
 // A process with the same command line that began later is another life of the target; an
 // older one, and one that has ended, is not.
 func TestBegun(t *testing.T) {
-	command := "sleep " + unique()
+	command := "sleep " + testutil.Unique()
 	w, pid, _ := seeing(t, command)
 	begun := func(since time.Time) bool {
 		t.Helper()
@@ -109,7 +110,7 @@ func TestBegun(t *testing.T) {
 	if !begun(time.Now().Add(-time.Hour)) || begun(time.Now().Add(time.Hour)) {
 		t.Error("it did not begin between an hour ago and in an hour")
 	}
-	end(t, pid)
+	testutil.Kill(t, pid)
 	if begun(time.Now().Add(-time.Hour)) {
 		t.Error("it has ended, and has begun")
 	}
@@ -118,7 +119,7 @@ func TestBegun(t *testing.T) {
 // Two targets have had the same command line, one of them ended for good: a process that
 // is younger than both ends is another life of them, one between the ends is not.
 func TestRebornOfTwo(t *testing.T) {
-	command := "sleep " + unique()
+	command := "sleep " + testutil.Unique()
 	seeing(t, command)
 	now := time.Now()
 	for _, c := range []struct {
@@ -166,8 +167,8 @@ func TestListenerFollowsItsProcess(t *testing.T) {
 	c.Instance.Listeners = []config.Listener{{Host: "127.0.0.1", Port: port(s)}}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	f := socketOf(t, s)
-	pid := orphan(t, "sleep "+unique(), f)
+	f := testutil.SocketOf(t, s)
+	pid := testutil.Orphan(t, "sleep "+testutil.Unique(), f)
 	_ = f.Close()
 	l.Watch(c)
 	go func() { done <- l.Run(ctx, func(string) {}) }()
@@ -178,13 +179,13 @@ func TestListenerFollowsItsProcess(t *testing.T) {
 		}
 	}()
 	was := l.Instance("app")
-	eventually(t, "the process is known", func() bool {
+	testutil.Until(t, "the process is known", func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return len(l.targets["app"].holder.processes) > 0
 	})
-	end(t, pid)
-	eventually(t, "the end is seen", func() bool {
+	testutil.Kill(t, pid)
+	testutil.Until(t, "the end is seen", func() bool {
 		l.Look(ctx)
 		return l.Instance("app").Phase == gate.Terminated
 	})

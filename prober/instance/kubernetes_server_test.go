@@ -25,10 +25,8 @@ import (
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
-
-// patience is how long a test waits for what must come.
-const patience = 20 * time.Second
 
 // podServer is an API server whose every answer is given by the test.
 type podServer struct {
@@ -80,7 +78,7 @@ func (s *podServer) ca() string {
 // version from which to watch.
 func (s *podServer) next(t *testing.T, want string) *podCall {
 	t.Helper()
-	c := await(t, s.calls, "a request: "+want)
+	c := testutil.Receive(t, s.calls, "a request: "+want)
 	query := c.r.URL.Query()
 	switch {
 	case c.r.URL.Path == "/api/v1/namespaces/shop/pods/web-0" && want == "get":
@@ -191,7 +189,7 @@ func (r *podRun) start(t *testing.T) {
 	}()
 	r.stop = sync.OnceFunc(func() {
 		cancel()
-		if err := await(t, done, "the end of Run"); err != nil {
+		if err := testutil.Receive(t, done, "the end of Run"); err != nil {
 			t.Errorf("Run: %v", err)
 		}
 		if r.Up() {
@@ -204,7 +202,7 @@ func (r *podRun) start(t *testing.T) {
 // log waits for the next line, which must hold all of want, and not the token.
 func (r *podRun) log(t *testing.T, want ...string) {
 	t.Helper()
-	line := await(t, r.logs, strings.Join(want, " "))
+	line := testutil.Receive(t, r.logs, strings.Join(want, " "))
 	for _, w := range want {
 		if !strings.Contains(line, w) {
 			t.Fatalf("log %swant %q in it", line, w)
@@ -228,21 +226,8 @@ func (r *podRun) quiet(t *testing.T) {
 // change waits for the word that app has changed.
 func (r *podRun) change(t *testing.T) {
 	t.Helper()
-	if got := await(t, r.changes, "a change"); got != "app" {
+	if got := testutil.Receive(t, r.changes, "a change"); got != "app" {
 		t.Fatalf("changed %q, want app", got)
-	}
-}
-
-func await[T any](t *testing.T, c <-chan T, what string) T {
-	t.Helper()
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	select {
-	case v := <-c:
-		return v
-	case <-timer.C:
-		t.Fatalf("waited %v for %s", patience, what)
-		panic("unreachable")
 	}
 }
 

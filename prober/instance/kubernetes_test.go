@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/gate"
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 func (r *podRun) want(t *testing.T, id string, phase gate.Phase) {
@@ -186,7 +187,7 @@ func TestKubernetesTargetsComeAndGo(t *testing.T) {
 	}
 	w.event("MODIFIED", podOf("11", endsA))
 	for range 3 { // app, and early, which changed twice: from nothing and not again
-		if got := await(t, r.changes, "a change"); got == "app" && r.Instance("app").Phase == gate.Terminated {
+		if got := testutil.Receive(t, r.changes, "a change"); got == "app" && r.Instance("app").Phase == gate.Terminated {
 			break
 		}
 	}
@@ -302,11 +303,5 @@ func TestKubernetesLeavesNothing(t *testing.T) {
 		}
 		r.stop()
 	}
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(patience); runtime.NumGoroutine() > before; <-tick.C {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
-		}
-	}
+	testutil.Until(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= before })
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/gate"
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 // podAnswers are answers that are not what was asked for, and what the log says of them.
@@ -197,14 +198,10 @@ func TestKubernetesCutOff(t *testing.T) {
 	}
 	s.next(t, "get").answer(200, podOf("13", runsB))
 	w = s.next(t, "13").open()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(patience); !r.Up(); <-tick.C {
-		if time.Now().After(deadline) {
-			t.Fatal("a watch that lasts is not up")
-		}
+	testutil.Until(t, "a watch that lasts is up", func() bool {
 		w.event("BOOKMARK", podOf("14", ""))
-	}
+		return r.Up()
+	})
 	r.log(t, "level=INFO", "pod is watched")
 	r.want(t, "containerd://b", gate.Running)
 	w.cut()

@@ -21,7 +21,7 @@ import (
 // sharing listens on an address that others may listen on as well.
 func sharing(t testing.TB, address string) net.Listener {
 	t.Helper()
-	return listen(t, "tcp", address, true)
+	return testutil.Listen(t, "tcp", address, true)
 }
 
 // watchingPorts is a listener of the kernel's sockets that watches app at these ports, and

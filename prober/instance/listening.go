@@ -226,7 +226,7 @@ func (l *listening) wait(now time.Time) time.Duration {
 func (l *listening) of(byPort map[uint16][]socket) (ids, inodes []uint64) {
 	for _, w := range l.listeners {
 		for _, found := range byPort[uint16(w.Port)] {
-			if found.serves(w.Host) {
+			if serves(found, w.Host) {
 				ids, inodes = append(ids, found.id), append(inodes, found.inode)
 			}
 		}
@@ -236,7 +236,7 @@ func (l *listening) of(byPort map[uint16][]socket) (ids, inodes []uint64) {
 }
 
 // serves reports whether a connection to host may end at the socket.
-func (s socket) serves(host string) bool {
+func serves(s socket, host string) bool {
 	addr := s.local.Addr().Unmap()
 	want, err := netip.ParseAddr(host)
 	want = want.Unmap().WithZone("")

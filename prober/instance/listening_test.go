@@ -269,7 +269,7 @@ func TestServes(t *testing.T) {
 		if !one.v6only {
 			one.local = netip.AddrPortFrom(netip.MustParseAddr(tt.bound), 80)
 		}
-		if got := one.serves(tt.host); got != tt.want {
+		if got := serves(one, tt.host); got != tt.want {
 			t.Errorf("bound to %s, host %s: %t, want %t", tt.bound, tt.host, got, tt.want)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,6 +22,10 @@ var errGone = errors.New("no such process")
 
 // procBuffer bounds what is read of a file: beyond it no command line is matched.
 const procBuffer = 64 << 10
+
+// ticks is how many of the kernel's clock ticks, as it shows them, make a second: 100 on
+// every architecture that Go knows, whatever the kernel's own timer does.
+const ticks = 100
 
 // procs reads processes from a proc file system. It is for one goroutine.
 type procs struct {
@@ -252,4 +257,13 @@ func (p *procs) ours() error {
 		return fmt.Errorf("%s is of another process namespace than the agent: mount its own there", p.root)
 	}
 	return nil
+}
+
+// age is how long ago a process was started. Both are in the reader's time namespace.
+func age(who process) time.Duration {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
+		return 0 // every kernel since 2.6.39 has it
+	}
+	return max(0, time.Duration(now.Nano())-time.Duration(who.start)*(time.Second/ticks))
 }

@@ -43,17 +43,6 @@ type Process struct {
 	again   time.Time       // when the next may
 }
 
-// process is one process, and no other of this boot.
-type process struct {
-	pid   int
-	start uint64 // in ticks since boot, as /proc/PID/stat has it
-}
-
-// before orders by age; of two of one tick the smaller number is the parent's.
-func (p process) before(q process) bool {
-	return cmp.Or(cmp.Compare(p.start, q.start), cmp.Compare(p.pid, q.pid)) < 0
-}
-
 // sought is what a target is found by; one of the three.
 type sought struct {
 	pidFile string

@@ -8,16 +8,17 @@ import (
 	"testing"
 
 	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 // hundred are 100 running targets of each kind, each of a process of its own.
 func hundred(b *testing.B) map[string][]*config.Target {
-	word := unique()
+	word := testutil.Unique()
 	kinds := make(map[string][]*config.Target)
 	for i := range 100 {
 		name := strconv.Itoa(i)
 		pid, port := owner(b, 0)
-		orphan(b, "sleep "+word+name)
+		testutil.Orphan(b, "sleep "+word+name)
 		kinds["pidFile"] = append(kinds["pidFile"], byFile(name, pidFile(b, "", strconv.Itoa(pid))))
 		kinds["port"] = append(kinds["port"], byPort(name, port))
 		kinds["match"] = append(kinds["match"], byMatch(name, "^sleep "+word+name+"$"))
@@ -33,7 +34,7 @@ func BenchmarkProcess(b *testing.B) {
 		for _, target := range targets {
 			p.Watch(target)
 		}
-		eventually(b, "all are seen", func() bool { p.Look(b.Context()); return len(p.led(map[process]bool{{}: true})) == 0 })
+		testutil.Until(b, "all are seen", func() bool { p.Look(b.Context()); return len(p.led(map[process]bool{{}: true})) == 0 })
 		b.Run(kind+"/look", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/prober-exporter/prober_exporter/gate"
 	"github.com/prober-exporter/prober_exporter/internal/needs"
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 // TestProcessHelper is no test: it is what other tests run in a process of its own.
@@ -149,11 +150,11 @@ func TestProcessScarce(t *testing.T) {
 }
 
 func scarce(t *testing.T) {
-	word := unique()
-	l := listen(t, "tcp", ":0")
-	port := addrOf(l).Port()
-	f := socketOf(t, l)
-	pid := orphan(t, "sleep "+word, f)
+	word := testutil.Unique()
+	l := testutil.Listen(t, "tcp", ":0", false)
+	port := testutil.PortOf(t, l)
+	f := testutil.SocketOf(t, l)
+	pid := testutil.Orphan(t, "sleep "+word, f)
 	f.Close()
 	path := pidFile(t, "", strconv.Itoa(pid))
 	p, _ := watching(t)

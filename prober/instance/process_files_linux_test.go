@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/prober-exporter/prober_exporter/gate"
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 func contextDone(t *testing.T) (context.Context, context.CancelFunc) {
@@ -72,9 +73,9 @@ func TestReadPIDFile(t *testing.T) {
 // While the process runs its pid file says nothing about it: gone, empty, garbage and
 // another's number that is not running leave the instance as it is.
 func TestProcessPIDFileWhileRunning(t *testing.T) {
-	pid := orphan(t, "sleep "+unique())
-	gone := orphan(t, "sleep "+unique())
-	end(t, gone)
+	pid := testutil.Orphan(t, "sleep "+testutil.Unique())
+	gone := testutil.Orphan(t, "sleep "+testutil.Unique())
+	testutil.Kill(t, gone)
 	path := pidFile(t, "", strconv.Itoa(pid))
 	p, log := watching(t)
 	p.Watch(byFile("app", path))
@@ -92,14 +93,14 @@ func TestProcessPIDFileWhileRunning(t *testing.T) {
 		}
 	}
 	if warned, well := log.count("level=WARN"), log.count("level=INFO"); warned != 3 || well != 2 {
-		t.Errorf("%d warnings and %d of their ends, want 3 and 2:\n%s", warned, well, log.text.String())
+		t.Errorf("%d warnings and %d of their ends, want 3 and 2:\n%s", warned, well, log.String())
 	}
 	os.Remove(path)
 	p.Look(t.Context())
 	if got := p.Instance("app"); got != want || !p.Up() {
 		t.Errorf("without a file: got %+v, up %v", got, p.Up())
 	}
-	end(t, pid)
+	testutil.Kill(t, pid)
 	p.Look(t.Context())
 	if got := p.Instance("app"); got.Phase != gate.Terminated || got.ID != want.ID {
 		t.Errorf("got %+v", got)
@@ -118,7 +119,7 @@ func TestProcessPIDFileStale(t *testing.T) {
 	if inMemory(t, t.TempDir()) {
 		t.Setenv("TMPDIR", "/var/tmp")
 	}
-	pid := orphan(t, "sleep "+unique())
+	pid := testutil.Orphan(t, "sleep "+testutil.Unique())
 	path := pidFile(t, "", strconv.Itoa(pid))
 	old := time.Now().Add(-time.Minute)
 	os.Chtimes(path, old, old)
@@ -128,7 +129,7 @@ func TestProcessPIDFileStale(t *testing.T) {
 	p.Look(t.Context())
 	if got := p.Instance("app"); got != (gate.Instance{}) || !p.Up() || log.count("touch the file") != 1 ||
 		!strings.Contains(p.Describe("app").Message, "older than the process") {
-		t.Errorf("got %+v, %+v, up %v, log:\n%s", got, p.Describe("app"), p.Up(), log.text.String())
+		t.Errorf("got %+v, %+v, up %v, log:\n%s", got, p.Describe("app"), p.Up(), log.String())
 	}
 	now := time.Now()
 	os.Chtimes(path, now, now)
@@ -155,7 +156,7 @@ func inMemory(t *testing.T, path string) bool {
 // Of a file that seems older than the boot, on a file system that no boot survives, the
 // clock is to blame: 1 of 3 judgements is that the process came after it.
 func TestWrittenBefore(t *testing.T) {
-	pid := orphan(t, "sleep "+unique())
+	pid := testutil.Orphan(t, "sleep "+testutil.Unique())
 	procs := procs{root: "/proc"}
 	is, err := procs.stat(pid)
 	if err != nil {
@@ -179,7 +180,7 @@ func TestWrittenBefore(t *testing.T) {
 // A zombie has ended, though its number and its pid file are still there; a process
 // whose first thread alone has ended runs until the last has.
 func TestProcessZombie(t *testing.T) {
-	cmd := exec.Command("sleep", unique())
+	cmd := exec.Command("sleep", testutil.Unique())
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +191,7 @@ func TestProcessZombie(t *testing.T) {
 	if name := <-told; p.Instance(name).Phase != gate.Running {
 		t.Fatalf("got %+v", p.Instance(name))
 	}
-	end(t, cmd.Process.Pid)
+	testutil.Kill(t, cmd.Process.Pid)
 	within(t, p, "app", gate.Terminated)
 	p.Watch(byFile("late", path))
 	if got := p.Instance("late"); got != (gate.Instance{}) {
@@ -205,9 +206,8 @@ func TestProcessZombie(t *testing.T) {
 	}
 	defer threads.Wait()
 	defer threads.Process.Kill()
-	procs := procs{root: "/proc"}
-	eventually(t, "its first thread has ended", func() bool {
-		text, err := procs.of(threads.Process.Pid, "stat")
+	testutil.Until(t, "its first thread has ended", func() bool {
+		text, err := os.ReadFile("/proc/" + strconv.Itoa(threads.Process.Pid) + "/stat")
 		return err == nil && strings.Contains(string(text), ") Z ")
 	})
 	p.Watch(byFile("headless", pidFile(t, "", strconv.Itoa(threads.Process.Pid))))

@@ -7,17 +7,13 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
-	"syscall"
 	"testing"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -44,25 +40,16 @@ func processHelper(t *testing.T, name string, prefix ...string) string {
 	return string(out)
 }
 
-// lines is a log that can be looked into.
+// lines is the log of a source that nobody runs.
 type lines struct {
-	flush func() // of a source that nobody runs
-	mu    sync.Mutex
-	text  bytes.Buffer
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
+	testutil.Log
+	flush func()
 }
 
 // count is how many lines have this in them.
 func (l *lines) count(text string) int {
 	l.flush()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.text.String(), text)
+	return l.Count(text)
 }
 
 // watching returns a source that nobody runs yet, with its log.
@@ -103,76 +90,12 @@ func byMatch(name, pattern string) *config.Target {
 	return &config.Target{Name: name, Instance: config.Instance{Source: config.SourceProcess, Match: pattern}}
 }
 
-// eventually waits until something is so, and says how long that took.
-func eventually(t testing.TB, what string, so func() bool) time.Duration {
-	t.Helper()
-	begin := time.Now()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for !so() {
-		if time.Since(begin) > 20*time.Second {
-			t.Fatalf("not within 20 s: %s", what)
-		}
-		<-tick.C
-	}
-	return time.Since(begin)
-}
-
 // within waits until a target has a phase.
 func within(t testing.TB, p *Process, target string, phase gate.Phase) gate.Instance {
 	t.Helper()
 	var got gate.Instance
-	eventually(t, target+" is "+phase.String(), func() bool { got = p.Instance(target); return got.Phase == phase })
+	testutil.Until(t, target+" is "+phase.String(), func() bool { got = p.Instance(target); return got.Phase == phase })
 	return got
-}
-
-// unique is a number of seconds that nobody else sleeps for.
-func unique() string {
-	return "86400." + strconv.FormatInt(time.Now().UnixNano(), 10)
-}
-
-// orphan starts a shell command in the background whose parent is not the test, with
-// files from descriptor 3 on, and returns its number. The test's end kills it.
-func orphan(t testing.TB, command string, files ...*os.File) int {
-	t.Helper()
-	cmd := exec.Command("/bin/sh", "-c", "(exec 9>&-; exec "+command+") & echo $! >&9")
-	out, in, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer out.Close()
-	cmd.ExtraFiles = make([]*os.File, 7)
-	copy(cmd.ExtraFiles, files)
-	cmd.ExtraFiles[6] = in
-	err = cmd.Run()
-	in.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var buf [20]byte
-	n, _ := out.Read(buf[:])
-	pid, err := strconv.Atoi(strings.TrimSpace(string(buf[:n])))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { syscall.Kill(pid, syscall.SIGKILL) })
-	procs := procs{root: "/proc"}
-	eventually(t, command+" has begun", func() bool {
-		line, err := procs.command(pid)
-		return err != nil || !strings.Contains(line, "echo $!")
-	})
-	return pid
-}
-
-// end kills a process and waits until it does not run.
-func end(t testing.TB, pid int) {
-	t.Helper()
-	syscall.Kill(pid, syscall.SIGKILL)
-	procs := procs{root: "/proc"}
-	eventually(t, "it has ended", func() bool {
-		is, err := procs.stat(pid)
-		return err != nil || is.ended
-	})
 }
 
 // pidFile writes a pid file whole.
@@ -190,17 +113,6 @@ func pidFile(t testing.TB, path, text string) string {
 	return path
 }
 
-// socketOf returns a listener's socket as a file for another process, and closes ours.
-func socketOf(t testing.TB, l net.Listener) *os.File {
-	t.Helper()
-	f, err := l.(*net.TCPListener).File()
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
-	return f
-}
-
 // owner starts a process that listens at a port of all addresses; at 0 it is nobody else's.
 func owner(t testing.TB, at uint16) (pid int, port uint16) {
 	t.Helper()
@@ -208,11 +120,28 @@ func owner(t testing.TB, at uint16) (pid int, port uint16) {
 	if at == 0 {
 		where = testutil.Port(t)
 	}
-	l := listen(t, "tcp", ":"+where, true)
-	port = addrOf(l).Port()
-	f := socketOf(t, l)
+	l := testutil.Listen(t, "tcp", ":"+where, true)
+	port = testutil.PortOf(t, l)
+	f := testutil.SocketOf(t, l)
 	defer f.Close()
-	return orphan(t, "sleep "+unique(), f), port
+	return testutil.Orphan(t, "sleep "+testutil.Unique(), f), port
+}
+
+// inodesOn returns the inodes of the sockets that listen on a port.
+func inodesOn(t *testing.T, port uint16) (inodes []uint64) {
+	t.Helper()
+	var s sockets
+	defer s.close()
+	all, err := s.read(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range all {
+		if one.local.Port() == port {
+			inodes = append(inodes, one.inode)
+		}
+	}
+	return inodes
 }
 
 // tidOther is a thread of ours that is not the process.

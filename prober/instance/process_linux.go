@@ -10,13 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
-
-// ticks is how many of the kernel's clock ticks, as it shows them, make a second: 100 on
-// every architecture that Go knows, whatever the kernel's own timer does.
-const ticks = 100
 
 // What is wrong, and what is to be done about it.
 var (
@@ -55,15 +49,6 @@ func (e *eyes) id(who process) string {
 		e.boot = string(text[:8])
 	}
 	return e.boot + "/" + strconv.Itoa(who.pid) + "/" + strconv.FormatUint(who.start, 10)
-}
-
-// age is how long ago a process was started. Both are in the reader's time namespace.
-func age(who process) time.Duration {
-	var now unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
-		return 0 // every kernel since 2.6.39 has it
-	}
-	return max(0, time.Duration(now.Nano())-time.Duration(who.start)*(time.Second/ticks))
 }
 
 // costly does what a look may not need each time, and returns when it may be done again.

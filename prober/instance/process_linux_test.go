@@ -15,16 +15,17 @@ import (
 
 	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/gate"
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 // kinds are the three ways to find a leader: each starts a process that is found, the
 // first or a successor, and returns its number.
 func kinds(t testing.TB) map[string]func() (*config.Target, int) {
-	file, word := filepath.Join(t.TempDir(), "pid"), unique()
+	file, word := filepath.Join(t.TempDir(), "pid"), testutil.Unique()
 	port := uint16(0)
 	return map[string]func() (*config.Target, int){
 		"pid file": func() (*config.Target, int) {
-			pid := orphan(t, "sleep "+unique())
+			pid := testutil.Orphan(t, "sleep "+testutil.Unique())
 			return byFile("app", pidFile(t, file, strconv.Itoa(pid)+"\n")), pid
 		},
 		"port": func() (*config.Target, int) {
@@ -33,7 +34,7 @@ func kinds(t testing.TB) map[string]func() (*config.Target, int) {
 			return byPort("app", port), pid
 		},
 		"match": func() (*config.Target, int) {
-			return byMatch("app", "^sleep "+word+"$"), orphan(t, "sleep "+word)
+			return byMatch("app", "^sleep "+word+"$"), testutil.Orphan(t, "sleep "+word)
 		},
 	}
 }
@@ -59,7 +60,7 @@ func TestProcessLife(t *testing.T) {
 		for range 4 {
 			was := p.Instance("app")
 			begin := time.Now()
-			end(t, pid)
+			testutil.Kill(t, pid)
 			gone := within(t, p, "app", gate.Terminated)
 			fastest = min(fastest, time.Since(begin))
 			was.Phase = gate.Terminated
@@ -84,8 +85,8 @@ func TestProcessLife(t *testing.T) {
 				t.Errorf("told of %q", name)
 			}
 		}
-		if !p.Up() || log.count("\n") != 0 {
-			t.Errorf("%s: up %v, log:\n%s", kind, p.Up(), log.text.String())
+		if !p.Up() || log.count("") != 0 {
+			t.Errorf("%s: up %v, log:\n%s", kind, p.Up(), log.String())
 		}
 	}
 }
@@ -95,7 +96,7 @@ func TestProcessLife(t *testing.T) {
 func TestProcessAppears(t *testing.T) {
 	for kind, start := range kinds(t) {
 		target, pid := start()
-		end(t, pid)
+		testutil.Kill(t, pid)
 		if target.Instance.PIDFile != "" {
 			os.Remove(target.Instance.PIDFile)
 		}
@@ -106,7 +107,7 @@ func TestProcessAppears(t *testing.T) {
 		}
 		run(t, p)
 		start()
-		if took := eventually(t, "it is seen", func() bool { return p.Instance("app").Phase == gate.Running }); took > 5*time.Second {
+		if took := testutil.Until(t, "it is seen", func() bool { return p.Instance("app").Phase == gate.Running }); took > 5*time.Second {
 			t.Errorf("%s: seen after %v", kind, took)
 		}
 		if p.Instance("other") != (gate.Instance{}) || p.Describe("other") != (Details{}) {
@@ -118,11 +119,11 @@ func TestProcessAppears(t *testing.T) {
 // A reload keeps the instance that is seen, with the start it had, if the process is the
 // same, found in whatever way; another process is another instance, none is none.
 func TestProcessReload(t *testing.T) {
-	word := unique()
-	l := listen(t, "tcp", ":0")
-	port := addrOf(l).Port()
-	f := socketOf(t, l)
-	pid := orphan(t, "sleep "+word, f)
+	word := testutil.Unique()
+	l := testutil.Listen(t, "tcp", ":0", false)
+	port := testutil.PortOf(t, l)
+	f := testutil.SocketOf(t, l)
+	pid := testutil.Orphan(t, "sleep "+word, f)
 	f.Close()
 	file := pidFile(t, "", strconv.Itoa(pid))
 	p, _ := watching(t)
@@ -136,13 +137,13 @@ func TestProcessReload(t *testing.T) {
 			byFile("app", file), byPort("app", port), byMatch("app", "sleep "+word), byMatch("app", "sleep "+word),
 		} {
 			p.Watch(target)
-			eventually(t, "it is seen", func() bool { p.Look(t.Context()); return !p.targets["app"].anew })
+			testutil.Until(t, "it is seen", func() bool { p.Look(t.Context()); return !p.targets["app"].anew })
 			if got := p.Instance("app"); got != want {
 				t.Errorf("%+v: got %+v, want %+v", target.Instance, got, want)
 			}
 		}
 	}
-	other := orphan(t, "sleep "+unique())
+	other := testutil.Orphan(t, "sleep "+testutil.Unique())
 	p.Watch(byFile("app", pidFile(t, "", strconv.Itoa(other))))
 	if got := p.Instance("app"); got.ID == want.ID || got.Phase != gate.Running {
 		t.Errorf("got %+v, want process %d", got, other)
@@ -154,7 +155,7 @@ func TestProcessReload(t *testing.T) {
 	p.Forget("app")
 	p.Forget("app")
 	p.Watch(byMatch("app", word))
-	eventually(t, "it is seen", func() bool { p.Look(t.Context()); return p.Instance("app").ID == want.ID })
+	testutil.Until(t, "it is seen", func() bool { p.Look(t.Context()); return p.Instance("app").ID == want.ID })
 }
 
 // Look sees a crash that nobody has told of, without Run: before the failed attempt that
@@ -164,7 +165,7 @@ func TestProcessLook(t *testing.T) {
 		p, _ := watching(t)
 		target, pid := start()
 		p.Watch(target)
-		end(t, pid)
+		testutil.Kill(t, pid)
 		p.Look(t.Context())
 		if got := p.Instance("app"); got.Phase != gate.Terminated {
 			t.Errorf("%s: got %+v after the look", kind, got)
@@ -234,14 +235,14 @@ func TestProcessLookCancelled(t *testing.T) {
 // many as before, and a source that is stopped goes on answering.
 func TestProcessRunLeavesNothing(t *testing.T) {
 	p, _ := watching(t)
-	p.Watch(byMatch("warm", unique()))
+	p.Watch(byMatch("warm", testutil.Unique()))
 	for i := range 20 {
-		p.Watch(byFile(strconv.Itoa(i), pidFile(t, "", strconv.Itoa(orphan(t, "sleep "+unique())))))
+		p.Watch(byFile(strconv.Itoa(i), pidFile(t, "", strconv.Itoa(testutil.Orphan(t, "sleep "+testutil.Unique())))))
 	}
 	before := open(t)
 	for range 3 {
 		_, stop := run(t, p)
-		eventually(t, "20 ends are waited for", func() bool { return open(t) >= before+20 })
+		testutil.Until(t, "20 ends are waited for", func() bool { return open(t) >= before+20 })
 		stop()
 		if now := open(t); now > before+2 {
 			t.Errorf("%d descriptors, %d before", now, before)
@@ -256,7 +257,7 @@ func TestProcessRunLeavesNothing(t *testing.T) {
 // waits for another that waits, and the told may ask in turn.
 func TestProcessConcurrently(t *testing.T) {
 	p, _ := watching(t)
-	pid := orphan(t, "sleep "+unique())
+	pid := testutil.Orphan(t, "sleep "+testutil.Unique())
 	file := pidFile(t, "", strconv.Itoa(pid))
 	ctx, cancel := contextDeadline(t, time.Second)
 	defer cancel()
@@ -292,14 +293,14 @@ func TestProcessConcurrently(t *testing.T) {
 // 100 targets of each kind are all seen within 1 s, and of an end of one, 1 is told.
 func TestProcessHundred(t *testing.T) {
 	p, log := watching(t)
-	word := unique()
+	word := testutil.Unique()
 	pids := make(map[string]int)
 	var targets []*config.Target
 	for i := range 100 {
 		name := strconv.Itoa(i)
 		pid, port := owner(t, 0)
 		own := word + name
-		pids["match"+name], pids["file"+name], pids["port"+name] = orphan(t, "sleep "+own), pid, pid
+		pids["match"+name], pids["file"+name], pids["port"+name] = testutil.Orphan(t, "sleep "+own), pid, pid
 		targets = append(targets, byMatch("match"+name, "^sleep "+own+"$"), byPort("port"+name, port),
 			byFile("file"+name, pidFile(t, "", strconv.Itoa(pid))))
 	}
@@ -309,7 +310,7 @@ func TestProcessHundred(t *testing.T) {
 		p.Watch(target)
 	}
 	took := time.Since(begin)
-	eventually(t, "all are seen", func() bool {
+	testutil.Until(t, "all are seen", func() bool {
 		return !slices.ContainsFunc(targets, func(c *config.Target) bool { return p.Describe(c.Name).PID != pids[c.Name] })
 	})
 	t.Logf("300 targets were taken in %v, and all seen after %v", took, time.Since(begin))
@@ -319,11 +320,11 @@ func TestProcessHundred(t *testing.T) {
 	for range targets {
 		<-told
 	}
-	end(t, pids["match42"])
+	testutil.Kill(t, pids["match42"])
 	if name := <-told; name != "match42" || p.Instance(name).Phase != gate.Terminated {
 		t.Errorf("told of %s, %+v", name, p.Instance(name))
 	}
-	if len(told) != 0 || !p.Up() || log.count("\n") != 0 {
-		t.Errorf("%d more, up %v, log:\n%s", len(told), p.Up(), log.text.String())
+	if len(told) != 0 || !p.Up() || log.count("") != 0 {
+		t.Errorf("%d more, up %v, log:\n%s", len(told), p.Up(), log.String())
 	}
 }

@@ -4,7 +4,6 @@
 package instance
 
 import (
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,22 +15,24 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/prober-exporter/prober_exporter/gate"
+	"github.com/prober-exporter/prober_exporter/internal/needs"
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 // Of 2 that hold a socket the older leads; when it ends the other does.
 func TestProcessPortShared(t *testing.T) {
-	l := listen(t, "tcp", ":0")
-	port := addrOf(l).Port()
-	f := socketOf(t, l)
-	older := orphan(t, "sleep "+unique(), f)
-	younger := orphan(t, "sleep "+unique(), f)
+	l := testutil.Listen(t, "tcp", ":0", false)
+	port := testutil.PortOf(t, l)
+	f := testutil.SocketOf(t, l)
+	older := testutil.Orphan(t, "sleep "+testutil.Unique(), f)
+	younger := testutil.Orphan(t, "sleep "+testutil.Unique(), f)
 	f.Close()
 	p, _ := watching(t)
 	p.Watch(byPort("app", port))
 	if got := p.Describe("app").PID; got != older {
 		t.Errorf("%d leads, want %d", got, older)
 	}
-	end(t, older)
+	testutil.Kill(t, older)
 	lookUntil(t, p, "the younger leads", func() bool { return p.Describe("app").PID == younger })
 }
 
@@ -49,17 +50,17 @@ func TestProcessPortHandedOver(t *testing.T) {
 			t.Errorf("got %+v, want %+v", got, first)
 		}
 	}
-	end(t, old)
+	testutil.Kill(t, old)
 	lookUntil(t, p, "the other leads", func() bool { return p.Describe("app").PID == next })
 }
 
 // One that closes its socket and goes on, leads until another process listens: then that
 // is the instance, though the old one still runs.
 func TestProcessPortClosed(t *testing.T) {
-	l := listen(t, "tcp", ":0", true)
-	port := addrOf(l).Port()
-	f := socketOf(t, l)
-	old := orphan(t, `sh -c 'trap "exec 3<&-" USR1; while :; do sleep 0.02 3<&-; done'`, f)
+	l := testutil.Listen(t, "tcp", ":0", true)
+	port := testutil.PortOf(t, l)
+	f := testutil.SocketOf(t, l)
+	old := testutil.Orphan(t, `sh -c 'trap "exec 3<&-" USR1; while :; do sleep 0.02 3<&-; done'`, f)
 	f.Close()
 	p, _ := watching(t)
 	p.Watch(byPort("app", port))
@@ -68,9 +69,7 @@ func TestProcessPortClosed(t *testing.T) {
 		t.Fatalf("%d leads, want %d", got, old)
 	}
 	unix.Kill(old, unix.SIGUSR1)
-	s := new(sockets)
-	defer s.close()
-	eventually(t, "the port is free", func() bool { return len(at(t, s, addrOf(l))) == 0 })
+	testutil.Until(t, "the port is free", func() bool { return len(inodesOn(t, port)) == 0 })
 	for range 3 {
 		p.Look(t.Context())
 		if got := p.Instance("app"); got != first || !p.Up() {
@@ -92,11 +91,11 @@ func TestProcessPortActivated(t *testing.T) {
 	if err := os.Symlink(sleep, manager); err != nil {
 		t.Fatal(err)
 	}
-	l := listen(t, "tcp", ":0")
-	port := addrOf(l).Port()
-	f := socketOf(t, l)
-	orphan(t, manager+" "+unique(), f)
-	service := orphan(t, "sleep "+unique(), f)
+	l := testutil.Listen(t, "tcp", ":0", false)
+	port := testutil.PortOf(t, l)
+	f := testutil.SocketOf(t, l)
+	testutil.Orphan(t, manager+" "+testutil.Unique(), f)
+	service := testutil.Orphan(t, "sleep "+testutil.Unique(), f)
 	f.Close()
 	p, _ := watching(t)
 	p.Watch(byPort("app", port))
@@ -110,11 +109,7 @@ func TestProcessPortActivated(t *testing.T) {
 func TestProcessPortNobody(t *testing.T) {
 	pid, port := owner(t, 0)
 	p, log := watching(t)
-	inode := func() uint64 {
-		var s sockets
-		defer s.close()
-		return at(t, &s, netip.AddrPortFrom(netip.IPv6Unspecified(), port))[0].inode
-	}()
+	inode := inodesOn(t, port)[0]
 	// A proc file system in which nobody has a socket.
 	root := t.TempDir()
 	os.Symlink(strconv.Itoa(os.Getpid()), filepath.Join(root, "self"))
@@ -130,15 +125,15 @@ func TestProcessPortNobody(t *testing.T) {
 		}
 	}
 	if n := log.count("level=WARN"); n != 1 {
-		t.Errorf("%d warnings:\n%s", n, log.text.String())
+		t.Errorf("%d warnings:\n%s", n, log.String())
 	}
 	// It is seen when somebody has it: 1 s later at most.
 	os.Symlink("socket:["+strconv.FormatUint(inode, 10)+"]", filepath.Join(root, "1/fd/3"))
 	lookUntil(t, p, "it is seen", func() bool { return p.Describe("app").PID == 1 })
 	if !p.Up() || log.count("level=INFO") != 1 {
-		t.Errorf("up %v, log:\n%s", p.Up(), log.text.String())
+		t.Errorf("up %v, log:\n%s", p.Up(), log.String())
 	}
-	end(t, pid)
+	testutil.Kill(t, pid)
 	lookUntil(t, p, "the port is free", func() bool { return len(p.eyes.on(int(port))) == 0 })
 	if got := p.Instance("app"); got.Phase != gate.Running || !p.Up() {
 		t.Errorf("got %+v, up %v: the process runs, and holds nothing", got, p.Up())
@@ -152,8 +147,10 @@ func TestProcessPortBlind(t *testing.T) {
 	p.Watch(byFile("file", pidFile(t, "", strconv.Itoa(pid))))
 	p.Watch(byPort("port", port))
 	want := p.Instance("port")
+	if p.eyes.sockets.how() != bySockDiag {
+		needs.Missing(t, "sock_diag")
+	}
 	p.eyes.sockets.close()
-	p.eyes.sockets.worked = true
 	p.eyes.sockets.dial = func() (*netlink.Conn, error) { return nil, unix.ENOBUFS }
 	lookUntil(t, p, "the trouble is seen", func() bool { return !p.Up() })
 	if p.Up() || p.Describe("port").Message == "" || p.Describe("file").Message != "" || p.Instance("port") != want {

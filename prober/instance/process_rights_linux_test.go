@@ -17,6 +17,7 @@ import (
 
 	"github.com/prober-exporter/prober_exporter/gate"
 	"github.com/prober-exporter/prober_exporter/internal/needs"
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 // Without the right to see whose port it is, the source says so at load, once, with what
@@ -72,11 +73,11 @@ func denied(t *testing.T) {
 	p.Watch(byPort("port", port))
 	lookUntil(t, p, "it is known", func() bool { return !p.Up() })
 	if p.Instance("port") != (gate.Instance{}) || !strings.Contains(p.Describe("port").Message, "CAP_SYS_PTRACE") || log.count("CAP_SYS_PTRACE") != 1 {
-		t.Errorf("got %+v, %+v, log:\n%s", p.Instance("port"), p.Describe("port"), log.text.String())
+		t.Errorf("got %+v, %+v, log:\n%s", p.Instance("port"), p.Describe("port"), log.String())
 	}
 	p.Watch(byFile("secret", secret))
 	if !strings.Contains(p.Describe("secret").Message, "permission denied") || log.count("permission denied") != 1 {
-		t.Errorf("got %+v, log:\n%s", p.Describe("secret"), log.text.String())
+		t.Errorf("got %+v, log:\n%s", p.Describe("secret"), log.String())
 	}
 }
 
@@ -118,7 +119,7 @@ func elsewhere(t *testing.T) {
 		}
 	}
 	if p.Up() || log.count("hidepid") != 2 {
-		t.Errorf("up %v, log:\n%s", p.Up(), log.text.String())
+		t.Errorf("up %v, log:\n%s", p.Up(), log.String())
 	}
 }
 
@@ -146,10 +147,10 @@ func filtered(t *testing.T) {
 	fastest := time.Hour
 	for range 4 {
 		begin := time.Now()
-		end(t, p.Describe("file").PID)
+		testutil.Kill(t, p.Describe("file").PID)
 		within(t, p, "file", gate.Terminated)
 		fastest = min(fastest, time.Since(begin))
-		p.Watch(byFile("file", pidFile(t, "", strconv.Itoa(orphan(t, "sleep "+unique())))))
+		p.Watch(byFile("file", pidFile(t, "", strconv.Itoa(testutil.Orphan(t, "sleep "+testutil.Unique())))))
 		within(t, p, "file", gate.Running)
 	}
 	if fastest > 250*time.Millisecond {

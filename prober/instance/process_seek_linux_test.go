@@ -17,43 +17,44 @@ import (
 
 	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/gate"
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 // lookUntil looks until something is so: a look goes through all processes only if the
 // last time is long enough ago.
 func lookUntil(t *testing.T, p *Process, what string, so func() bool) {
 	t.Helper()
-	eventually(t, what, func() bool { p.Look(t.Context()); return so() })
+	testutil.Until(t, what, func() bool { p.Look(t.Context()); return so() })
 }
 
 // Of 3 that match the oldest leads while it runs, and then the next oldest.
 func TestProcessMatchOldest(t *testing.T) {
-	word := unique()
+	word := testutil.Unique()
 	var pids []int
 	for range 3 {
-		pids = append(pids, orphan(t, "sleep "+word))
+		pids = append(pids, testutil.Orphan(t, "sleep "+word))
 	}
 	p, _ := watching(t)
 	p.Watch(byMatch("app", word))
 	for i, pid := range pids {
 		lookUntil(t, p, "it leads", func() bool { return p.Describe("app").PID == pid })
-		if younger := orphan(t, "sleep "+word); i == 0 {
-			defer end(t, younger)
+		if younger := testutil.Orphan(t, "sleep "+word); i == 0 {
+			defer testutil.Kill(t, younger)
 		} else {
-			end(t, younger)
+			testutil.Kill(t, younger)
 		}
 		p.Look(t.Context())
 		if got := p.Describe("app").PID; got != pid {
 			t.Errorf("%d leads, want %d", got, pid)
 		}
-		end(t, pid)
+		testutil.Kill(t, pid)
 	}
 }
 
 // Neither the agent nor what it has started matches, such as the command of a probe; nor
 // does a thread of the kernel, whose command line is empty, nor a zombie.
 func TestProcessMatchOthersOnly(t *testing.T) {
-	word := unique()
+	word := testutil.Unique()
 	for _, command := range []string{"exec sleep " + word, "sleep " + word + "; :"} {
 		cmd := exec.Command("/bin/sh", "-c", command)
 		cmd.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL, Setpgid: true}
@@ -80,7 +81,7 @@ func TestProcessMatchOthersOnly(t *testing.T) {
 	if d := p.Describe("agent"); d.PID == os.Getpid() {
 		t.Errorf("got %+v: that is the agent", d)
 	}
-	pid := orphan(t, "sleep "+word)
+	pid := testutil.Orphan(t, "sleep "+word)
 	lookUntil(t, p, "it leads", func() bool { return p.Describe("app").PID == pid })
 }
 
@@ -98,8 +99,8 @@ func TestProcessName(t *testing.T) {
 	if err := os.WriteFile(path, binary, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	word := unique()
-	pid := orphan(t, "'"+path+"' "+word)
+	word := testutil.Unique()
+	pid := testutil.Orphan(t, "'"+path+"' "+word)
 	procs := procs{root: "/proc"}
 	is, err := procs.stat(pid)
 	if err != nil || is.name != ") S 1 (" || is.ended || is.start == 0 {
@@ -108,14 +109,14 @@ func TestProcessName(t *testing.T) {
 	p, _ := watching(t)
 	p.Watch(byMatch("app", `\) S 1 \( `+word))
 	run(t, p)
-	eventually(t, "it leads", func() bool { return p.Describe("app").PID == pid })
+	testutil.Until(t, "it leads", func() bool { return p.Describe("app").PID == pid })
 }
 
 // Without a proc file system of ours nothing is seen and everything stays: 1 warning,
 // and 1 line when it is back, whatever the number of targets.
 func TestProcessBroken(t *testing.T) {
 	p, log := watching(t)
-	pid := orphan(t, "sleep "+unique())
+	pid := testutil.Orphan(t, "sleep "+testutil.Unique())
 	file := pidFile(t, "", strconv.Itoa(pid))
 	p.Watch(byFile("a", file))
 	p.Watch(byFile("b", file))
@@ -131,12 +132,12 @@ func TestProcessBroken(t *testing.T) {
 		}
 	}
 	if n := log.count("level=WARN"); n != 1 {
-		t.Errorf("%d warnings:\n%s", n, log.text.String())
+		t.Errorf("%d warnings:\n%s", n, log.String())
 	}
 	p.eyes.procs.root = "/proc"
 	p.Look(t.Context())
 	if !p.Up() || log.count("level=INFO") != 1 {
-		t.Errorf("up %v, log:\n%s", p.Up(), log.text.String())
+		t.Errorf("up %v, log:\n%s", p.Up(), log.String())
 	}
 }
 

@@ -12,35 +12,21 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/mdlayher/netlink"
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 	"golang.org/x/sys/unix"
 )
 
 // listen opens a listening socket for the rest of the test.
-func listen(t testing.TB, network, address string, reuse ...bool) net.Listener {
+func listen(t testing.TB, network, address string, shared ...bool) net.Listener {
 	t.Helper()
 	if network == "mapped" {
 		return listenMapped(t)
 	}
-	var lc net.ListenConfig
-	if len(reuse) > 0 {
-		lc.Control = func(_, _ string, c syscall.RawConn) error {
-			var err error
-			return errors.Join(c.Control(func(fd uintptr) {
-				err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
-			}), err)
-		}
-	}
-	l, err := lc.Listen(t.Context(), network, address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	return l
+	return testutil.Listen(t, network, address, len(shared) > 0)
 }
 
 // listenMapped opens an IPv6 socket that listens at the IPv4 loopback.
