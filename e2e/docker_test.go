@@ -16,11 +16,12 @@ import (
 	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/gate"
 	"github.com/prober-exporter/prober_exporter/prober/instance"
+	"github.com/prober-exporter/prober_exporter/prober/instance/docker"
 )
 
 // dockerSeen is a running source with a record of each view it had of "app".
 type dockerSeen struct {
-	*instance.Docker
+	*docker.Source
 
 	mu    sync.Mutex
 	views []gate.Instance
@@ -29,7 +30,7 @@ type dockerSeen struct {
 // watchDocker runs a source on the world's daemon until the test ends.
 func watchDocker(t *testing.T, w *dockerWorld, watched config.Instance) *dockerSeen {
 	t.Helper()
-	s := &dockerSeen{Docker: instance.NewDocker(w.socket, slog.New(slog.DiscardHandler))}
+	s := &dockerSeen{Source: docker.New(w.socket, slog.New(slog.DiscardHandler))}
 	s.Watch(&config.Target{Name: "app", Instance: watched})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

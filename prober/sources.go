@@ -11,6 +11,10 @@ import (
 
 	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/prober/instance"
+	"github.com/prober-exporter/prober_exporter/prober/instance/docker"
+	"github.com/prober-exporter/prober_exporter/prober/instance/kubernetes"
+	"github.com/prober-exporter/prober_exporter/prober/instance/listener"
+	"github.com/prober-exporter/prober_exporter/prober/instance/process"
 )
 
 // What some sources can do beside what all do.
@@ -43,13 +47,13 @@ type (
 func newWatcher(c *config.Instance, log *slog.Logger) instance.Watcher {
 	switch log = log.With("source", c.Source); c.Source {
 	case config.SourceListener:
-		return instance.NewListener(log)
+		return listener.New(log)
 	case config.SourceProcess:
-		return instance.NewProcess(log)
+		return process.New(log)
 	case config.SourceDocker:
-		return instance.NewDocker(c.Socket, log)
+		return docker.New(c.Socket, log)
 	case config.SourceKubernetes:
-		return instance.NewKubernetes(log)
+		return kubernetes.New(log)
 	}
 	return nil
 }

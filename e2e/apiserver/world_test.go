@@ -21,7 +21,7 @@ import (
 
 	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/gate"
-	"github.com/prober-exporter/prober_exporter/prober/instance"
+	"github.com/prober-exporter/prober_exporter/prober/instance/kubernetes"
 )
 
 // world is a namespace of the test's own with a pod on a node that is not there, its
@@ -172,7 +172,7 @@ func ended(id string, code int) string {
 
 // agent is a source that runs.
 type agent struct {
-	*instance.Kubernetes
+	*kubernetes.Source
 	t    *testing.T
 	logs chan string
 }
@@ -180,7 +180,7 @@ type agent struct {
 // agent starts the source for the containers app, job and logger, until the test ends.
 func (w *world) agent() *agent {
 	a := &agent{t: w.t, logs: make(chan string, 1000)}
-	a.Kubernetes = instance.NewKubernetes(slog.New(slog.NewTextHandler(a, nil)))
+	a.Source = kubernetes.New(slog.New(slog.NewTextHandler(a, nil)))
 	for _, name := range []string{"app", "job", "logger"} {
 		t := &config.Target{Name: name}
 		t.Instance.Source, t.Instance.Container = config.SourceKubernetes, name

@@ -5,22 +5,22 @@ package instance
 
 import "sync"
 
-// notes are what a source has to log. It takes them whatever locks it, or whoever called
+// Notes are what a source has to log. It takes them whatever locks it, or whoever called
 // it, holds; its Run writes them and holds none: who reads the log may be slow.
-type notes struct {
+type Notes struct {
 	mu    sync.Mutex
 	taken []func()
 }
 
-// note has write called by Run.
-func (n *notes) note(write func()) {
+// Add has write called by Run.
+func (n *Notes) Add(write func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.taken = append(n.taken, write)
 }
 
-// write writes what has been noted, in its order.
-func (n *notes) write() {
+// Write writes what has been noted, in its order.
+func (n *Notes) Write() {
 	n.mu.Lock()
 	taken := n.taken
 	n.taken = nil

@@ -68,5 +68,5 @@ const (
 	maxLookGap = time.Second
 )
 
-// lookGap returns how long to leave between two looks of that cost.
-func lookGap(cost time.Duration) time.Duration { return min(lookShare*cost, maxLookGap) }
+// LookGap returns how long to leave between two looks of that cost.
+func LookGap(cost time.Duration) time.Duration { return min(lookShare*cost, maxLookGap) }

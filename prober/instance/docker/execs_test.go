@@ -1,0 +1,135 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package docker
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/gate"
+)
+
+// dockerExecs plays the commands in a daemon's containers: each exec gets the same.
+type dockerExecs struct {
+	mu      sync.Mutex
+	created []map[string]any
+	running map[string]bool
+	pid     int
+	exit    any // null, or a number
+
+	output string        // frames
+	after  chan struct{} // the output ends once this is closed
+}
+
+// frame is output of a command as the daemon sends it.
+func frame(from byte, text string) string {
+	return string([]byte{from, 0, 0, 0, 0, 0, byte(len(text) >> 8), byte(len(text))}) + text
+}
+
+// newDockerExecs makes the daemon know commands that end with that code after output.
+func newDockerExecs(f *dockerDaemon, exit any, output string) *dockerExecs {
+	e := &dockerExecs{running: make(map[string]bool), pid: 4711, exit: exit, output: output, after: make(chan struct{})}
+	close(e.after)
+	f.fault("/containers/"+dockerID(1)+"/exec", func(w http.ResponseWriter, r *http.Request) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		var asked map[string]any
+		if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+			f.t.Error(err)
+		}
+		e.created = append(e.created, asked)
+		fmt.Fprintf(w, `{"Id":"e%d"}`, len(e.created))
+	})
+	f.fault("/exec/", func(w http.ResponseWriter, r *http.Request) {
+		id := strings.Split(r.URL.Path, "/")[3]
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if strings.HasSuffix(r.URL.Path, "/json") {
+			exit := e.exit
+			if e.running[id] {
+				exit = nil
+			}
+			json.NewEncoder(w).Encode(map[string]any{"Running": e.running[id], "ExitCode": exit, "Pid": e.pid})
+			return
+		}
+		var how map[string]bool
+		json.NewDecoder(r.Body).Decode(&how)
+		if len(how) != 2 || how["Detach"] || how["Tty"] {
+			f.t.Errorf("started with %v", how)
+		}
+		fmt.Fprint(w, e.output)
+		w.(http.Flusher).Flush()
+		after := e.after
+		e.mu.Unlock()
+		select {
+		case <-after:
+		case <-r.Context().Done():
+		}
+		e.mu.Lock()
+	})
+	return e
+}
+
+// hang makes commands run until release is called.
+func (e *dockerExecs) hang(ids ...string) (release func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	after := make(chan struct{})
+	e.after = after
+	for _, id := range ids {
+		e.running[id] = true
+	}
+	return sync.OnceFunc(func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		clear(e.running)
+		close(after)
+	})
+}
+
+func (e *dockerExecs) count() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.created)
+}
+
+// dockerRunning is a source that sees its container run, and the daemon.
+func dockerRunning(t *testing.T) (*dockerTest, *dockerDaemon) {
+	t.Helper()
+	f := newDockerDaemon(t)
+	s := newDockerTest(t, f.socket)
+	f.set("app", 1, "running", 1)
+	s.watch("app")
+	s.run()
+	s.await("app", dockerLife(1, 1, gate.Running))
+	s.until("up", s.Up)
+	return s, f
+}
+
+// soon is the timeout of a command that hangs: all that comes before it hangs fits in, on
+// a busy machine too.
+const soon = 500 * time.Millisecond
+
+// in runs a command with a timeout.
+func (s *dockerTest) in(timeout time.Duration, command ...string) (code int, output string, err error) {
+	ctx, cancel := context.WithTimeout(s.t.Context(), timeout)
+	defer cancel()
+	var b bytes.Buffer
+	code, err = s.Exec(ctx, "app", command, []string{"A=b"}, &b)
+	return code, b.String(), err
+}
+
+// isNotStarted reports how another package would see an error.
+func isNotStarted(err error) bool {
+	var not interface{ NotStarted() bool }
+	return errors.As(err, &not) && not.NotStarted()
+}

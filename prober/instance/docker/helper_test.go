@@ -1,0 +1,91 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package docker
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/gate"
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
+)
+
+// dockerTest is a source with its log.
+type dockerTest struct {
+	*Source
+	t       *testing.T
+	log     *testutil.Log
+	changed chan string
+}
+
+// newDockerTest returns a source that is impatient, and does not run.
+func newDockerTest(t *testing.T, socket string) *dockerTest {
+	s := &dockerTest{t: t, log: new(testutil.Log), changed: make(chan string, 1000)}
+	s.Source = New(socket, slog.New(slog.NewTextHandler(s.log, nil)))
+	s.minRetry, s.maxRetry = time.Millisecond, 4*time.Millisecond
+	return s
+}
+
+// run runs it until the test ends, or until what it returns is called.
+func (s *dockerTest) run() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx, func(target string) { s.changed <- target }) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			s.t.Errorf("the source ended with %v", err)
+		}
+	})
+	s.t.Cleanup(stop)
+	return stop
+}
+
+// watch watches a container by name, as the target of that name.
+func (s *dockerTest) watch(container string) {
+	s.Watch(&config.Target{Name: container, Instance: config.Instance{Container: container}})
+}
+
+// await waits for an instance of target.
+func (s *dockerTest) await(target string, want gate.Instance) {
+	s.t.Helper()
+	s.eventually(func() string {
+		if got := s.Instance(target); got != want {
+			return fmt.Sprintf("got %+v, want %+v", got, want)
+		}
+		return ""
+	})
+}
+
+// eventually waits until nothing is wrong.
+func (s *dockerTest) eventually(wrong func() string) {
+	s.t.Helper()
+	ticker := time.NewTicker(time.Millisecond)
+	defer ticker.Stop()
+	for end := time.Now().Add(10 * time.Second); ; <-ticker.C {
+		text := wrong()
+		if text == "" {
+			return
+		}
+		if time.Now().After(end) {
+			s.t.Fatalf("after 10s still: %s", text)
+		}
+	}
+}
+
+// until waits until ok.
+func (s *dockerTest) until(what string, ok func() bool) {
+	s.t.Helper()
+	s.eventually(func() string {
+		if ok() {
+			return ""
+		}
+		return "not: " + what
+	})
+}

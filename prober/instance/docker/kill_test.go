@@ -1,0 +1,120 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package docker
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/gate"
+)
+
+// A hung command is killed where the agent sees its process, and is then not awaited; a
+// process that is not the command's lives, and so does one whose command has ended.
+func TestDockerExecKills(t *testing.T) {
+	s, f := dockerRunning(t)
+	s.execGrace = 2 * time.Second
+	s.proc = t.TempDir()
+	start := func(cgroup string) (*exec.Cmd, <-chan error) {
+		t.Helper()
+		child := exec.CommandContext(t.Context(), "sleep", "600")
+		if err := child.Start(); err != nil {
+			t.Fatal(err)
+		}
+		dir := filepath.Join(s.proc, strconv.Itoa(child.Process.Pid))
+		os.Mkdir(dir, 0o700)
+		os.WriteFile(filepath.Join(dir, "cgroup"), []byte("0::/docker/"+cgroup+"\n"), 0o600)
+		os.WriteFile(filepath.Join(dir, "status"), []byte("Name:\tsleep\nNSpid:\t4711\t12\n"), 0o600)
+		ended := make(chan error, 1)
+		go func() { ended <- child.Wait() }()
+		t.Cleanup(func() { child.Process.Kill() })
+		return child, ended
+	}
+
+	child, ended := start(dockerID(1))
+	e := newDockerExecs(f, 137, "")
+	e.pid = child.Process.Pid
+	release := e.hang("e1")
+	died := make(chan struct{})
+	go func() {
+		defer close(died)
+		<-ended
+		release()
+	}()
+	if _, _, err := s.in(soon, "check"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want a timeout", err)
+	}
+	<-died
+	if got := s.targets["app"].unfinished; len(got) != 0 {
+		t.Errorf("%d are awaited, want 0", len(got))
+	}
+
+	other, alive := start(dockerID(2))
+	e = newDockerExecs(f, 137, "")
+	e.pid = other.Process.Pid
+	release = e.hang("e1")
+	s.in(soon, "other container")
+	release()
+	run := &dockerRun{d: s.Source, target: s.targets["app"], container: dockerID(2), id: "e1"}
+	run.kill(t.Context(), other.Process.Pid) // its command has ended
+	run.kill(t.Context(), 1)
+	select {
+	case err := <-alive:
+		t.Errorf("somebody else's process was killed: %v", err)
+	default:
+	}
+}
+
+// A command that timed out under an instance that is no longer in view is not awaited.
+func TestDockerExecOutlived(t *testing.T) {
+	s, f := dockerRunning(t)
+	release := newDockerExecs(f, 0, "").hang("e1")
+	defer release()
+	done := make(chan error, 1)
+	go func() {
+		_, _, err := s.in(500*time.Millisecond, "check")
+		done <- err
+	}()
+	s.until("it runs", func() bool { return f.count("POST /v1.41/exec/e1/start") == 1 })
+	s.Forget("app")
+	if err := <-done; !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want a timeout", err)
+	}
+	s.watch("app")
+	s.await("app", dockerLife(1, 1, gate.Running))
+	if n := len(s.targets["app"].unfinished); n != 0 {
+		t.Errorf("%d are awaited, want 0", n)
+	}
+}
+
+// A process counts as the container's own only if it is in its cgroup, in a namespace one
+// below, and its first one where that is asked: never by its number alone.
+func TestDockerProcess(t *testing.T) {
+	if containerPID("/proc", os.Getpid(), "no such container", false) || containerPID("/proc", 0, "", true) || containerPID("/proc", 1<<30, "x", true) {
+		t.Error("a process of nobody's is taken for a container's")
+	}
+	for _, c := range []struct {
+		status string
+		first  bool
+		want   bool
+	}{
+		{"Name:\tapp\nNSpid:\t4711\t1\nX:\n", true, true},
+		{"NSpid:\t4711\t1\n", false, false},
+		{"NSpid:\t4711\t27\n", false, true},
+		{"NSpid:\t4711\t27\n", true, false},
+		{"NSpid:\t27\n", false, false},
+		{"NSpid:\t9\t4711\t27\n", false, false},
+		{"Name:\tapp\n", false, false},
+	} {
+		if got := nestedPID(c.status, c.first); got != c.want {
+			t.Errorf("%q, first %v: got %v", c.status, c.first, got)
+		}
+	}
+}

@@ -1,0 +1,209 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package docker
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// Run watches until ctx is done. It has no error of its own: whatever ails the
+// daemon may be mended, and then it is found again.
+func (d *Source) Run(ctx context.Context, changed func(target string)) error {
+	retry, told := d.minRetry, false
+	for {
+		err := d.session(ctx, changed, func() {
+			retry = d.minRetry
+			if told {
+				d.log.Info("container engine is in reach again", "socket", d.client.socket)
+			}
+			told = false
+		})
+		d.setConnected(false)
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // that is how it ends
+		}
+		if !told {
+			d.log.Warn("container engine is out of reach: the last view stays",
+				"socket", d.client.socket, "err", err, "hint", dockerHint(err))
+			told = true
+		}
+		// Every agent of a machine has lost the same daemon at the same moment.
+		dockerPause(ctx, retry/2+rand.N(retry/2+1))
+		retry = min(2*retry, d.maxRetry)
+	}
+}
+
+// session is one connection: it returns why it ended. It calls well once every
+// target has been looked at.
+func (d *Source) session(ctx context.Context, changed func(target string), well func()) error {
+	var reader sync.WaitGroup
+	defer reader.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+
+	if err := d.client.negotiate(ctx); err != nil {
+		return err
+	}
+	// The events first: what happens between a look and them would be lost.
+	stream, err := d.client.events(ctx)
+	if err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	reader.Go(func() { ended <- d.readEvents(stream) })
+
+	ticker := time.NewTicker(d.refresh)
+	defer ticker.Stop()
+	// What there is no usable answer for is asked again, earlier than the rest.
+	again := time.NewTimer(d.refresh)
+	defer again.Stop()
+	pending, wait := false, d.minRetry
+	d.soil(false)
+	for first := true; ; first = false {
+		if err := d.look(ctx, changed); err != nil {
+			return err
+		}
+		if first {
+			d.setConnected(true)
+			well()
+		}
+		switch unusable := d.anyUnusable(); {
+		case !unusable:
+			wait = d.minRetry
+		case !pending:
+			again.Reset(wait)
+			pending, wait = true, min(2*wait, d.refresh)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-ended:
+			return err
+		case <-d.wake:
+		case <-again.C:
+			pending = false
+			d.soil(true)
+		case <-ticker.C:
+			if err := d.client.ping(ctx); err != nil {
+				return err
+			}
+			d.soil(false)
+		}
+	}
+}
+
+// look looks at all that is dirty. It returns an error if the daemon is out of reach.
+func (d *Source) look(ctx context.Context, changed func(target string)) error {
+	for {
+		e := d.nextDirty()
+		if e == nil {
+			return nil
+		}
+		found, err := d.find(ctx, e)
+		if err != nil {
+			// A daemon can be well and hang at one container, or not know how to tell of it.
+			// The other targets do not suffer for that.
+			if pingErr := d.client.ping(ctx); pingErr != nil {
+				return err
+			}
+			found = dockerFinding{trouble: answerUnusable, text: err.Error()}
+		}
+		d.apply(e, found, changed)
+	}
+}
+
+// nextDirty takes a dirty target; one that may cost a timeout comes last.
+func (d *Source) nextDirty() *dockerTarget {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var next *dockerTarget
+	for _, e := range d.targets {
+		if e.dirty && (next == nil || next.trouble == answerUnusable) {
+			next = e
+		}
+	}
+	if next != nil {
+		next.dirty = false
+	}
+	return next
+}
+
+// apply makes what was found the view of a target, unless it is no longer watched.
+func (d *Source) apply(e *dockerTarget, found dockerFinding, changed func(target string)) {
+	d.mu.Lock()
+	if d.targets[e.name] != e {
+		d.mu.Unlock()
+		return
+	}
+	before, trouble := e.view, e.trouble
+	e.view, e.trouble = found.view(e), found.trouble
+	if e.view.instance.ID != before.instance.ID {
+		e.unfinished = nil
+	}
+	for _, t := range [...]struct {
+		trouble dockerTrouble
+		n       int
+	}{{trouble, -1}, {e.trouble, 1}} {
+		if t.trouble == answerUnusable {
+			d.unusable += t.n
+		}
+	}
+	after := e.view
+	d.mu.Unlock()
+
+	switch found.trouble {
+	case trouble:
+	case seenClearly:
+		d.log.Info("container is seen clearly again", "target", e.name)
+	default:
+		d.log.Warn("container is not seen clearly", "target", e.name, "trouble", found.text)
+	}
+	if after != before {
+		changed(e.name)
+	}
+}
+
+func (d *Source) setConnected(connected bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.connected = connected
+}
+
+func (d *Source) anyUnusable() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.unusable > 0
+}
+
+// soil marks all targets for a look, or those without a usable answer.
+func (d *Source) soil(unusable bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, e := range d.targets {
+		if !unusable || e.trouble == answerUnusable {
+			e.dirty = true
+		}
+	}
+}
+
+// poke makes the session look.
+func (d *Source) poke() {
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+// dockerPause waits, or until ctx is done.
+func dockerPause(ctx context.Context, wait time.Duration) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,135 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package docker
+
+import (
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/gate"
+	"github.com/prober-exporter/prober_exporter/prober/instance"
+)
+
+// A target that is watched again keeps its instance if it is the same container, and one
+// that is forgotten, or is another, has none.
+func TestDockerWatchAgain(t *testing.T) {
+	f := newDockerDaemon(t)
+	s := newDockerTest(t, f.socket)
+	f.set("app", 1, "running", 1)
+	f.fault("/containers/db", says(500, `{"message":"sick"}`))
+	s.watch("app")
+	s.watch("db")
+	stop := s.run()
+	want := dockerLife(1, 1, gate.Running)
+	s.await("app", want)
+	s.until("the source has no answer for db", func() bool { return s.Describe("db").Message != "" && !s.Up() })
+	s.Forget("db")
+	s.until("up", s.Up)
+	for range 100 {
+		s.watch("app")
+		if got := s.Instance("app"); got != want {
+			t.Fatalf("got %+v after the same again, want %+v", got, want)
+		}
+	}
+	s.Watch(&config.Target{Name: "app"})
+	if got := s.Instance("app"); got != (gate.Instance{}) {
+		t.Errorf("got %+v of another container", got)
+	}
+	s.until("nothing is configured", func() bool { return strings.Contains(s.Describe("app").Message, "configured") })
+	s.Forget("app")
+	s.Forget("app")
+	if i, d := s.Instance("app"), s.Describe("app"); i != (gate.Instance{}) || d != (instance.Details{}) {
+		t.Errorf("got %+v, %+v of a forgotten target", i, d)
+	}
+	stop()
+	if s.Up() {
+		t.Error("up after its end")
+	}
+	s.watch("app")
+	s.run()
+	s.await("app", want)
+}
+
+// What is found of a target that was forgotten meanwhile goes nowhere.
+func TestDockerForgottenMeanwhile(t *testing.T) {
+	f := newDockerDaemon(t)
+	s := newDockerTest(t, f.socket)
+	asked, goOn := make(chan bool), make(chan bool)
+	f.fault("/containers/app", func(w http.ResponseWriter, r *http.Request) {
+		asked <- true
+		<-goOn
+		says(404, "")(w, r)
+	})
+	s.watch("app")
+	s.run()
+	<-asked
+	s.Forget("app")
+	close(goOn)
+	s.until("up", s.Up)
+	if s.log.Count("") != 0 || len(s.changed) != 0 {
+		t.Errorf("got %d lines, %d changes; want none", s.log.Count(""), len(s.changed))
+	}
+}
+
+// Events of other containers, of other things, and those after which nothing is new cost
+// no call of changed; each change costs one.
+func TestDockerChanged(t *testing.T) {
+	f := newDockerDaemon(t)
+	s := newDockerTest(t, f.socket)
+	f.set("app", 1, "running", 1)
+	s.watch("app")
+	s.run()
+	if got := <-s.changed; got != "app" {
+		t.Errorf("got %q", got)
+	}
+	s.until("up", s.Up)
+	before := f.count("GET /v1.41/containers/app/json")
+	f.tell("")
+	f.tell(`{"Type":"network"}`)
+	f.event("start", 7, "name", "other")
+	f.event("update", 1)
+	s.until("it has looked", func() bool { return f.count("GET /v1.41/containers/app/json") == before+1 })
+	f.set("app", 1, "paused", 1)
+	f.event("pause", 1)
+	<-s.changed
+	s.await("app", dockerLife(1, 1, gate.PhaseUnknown))
+	if n := len(s.changed); n != 0 {
+		t.Errorf("%d more changes, want 0", n)
+	}
+}
+
+// What events do not tell is seen by the look once in a while.
+func TestDockerRefresh(t *testing.T) {
+	f := newDockerDaemon(t)
+	s := newDockerTest(t, f.socket)
+	s.refresh = 10 * time.Millisecond
+	f.set("app", 1, "running", 1)
+	s.watch("app")
+	s.run()
+	s.await("app", dockerLife(1, 1, gate.Running))
+	f.set("app", 1, "running", 2)
+	s.await("app", dockerLife(1, 2, gate.Running))
+}
+
+// When a source ends, so have its goroutines: after 20 runs there are no more than before.
+func TestDockerNoLeak(t *testing.T) {
+	f := newDockerDaemon(t)
+	s := newDockerTest(t, f.socket)
+	f.set("app", 1, "running", 1)
+	s.watch("app")
+	var before int
+	for i := range 21 {
+		stop := s.run()
+		s.until("up", s.Up)
+		stop()
+		if i == 0 {
+			before = runtime.NumGoroutine()
+		}
+	}
+	s.until("no more goroutines", func() bool { return runtime.NumGoroutine() <= before+2 })
+}

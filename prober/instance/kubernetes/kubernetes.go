@@ -1,0 +1,242 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kubernetes is the source that watches the containers of the agent's own pod.
+package kubernetes
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/gate"
+	"github.com/prober-exporter/prober_exporter/prober/instance"
+)
+
+// Source watches containers of the agent's own pod at the API server. It asks
+// for this one pod and nothing else, with the service account of the pod.
+type Source struct {
+	log *slog.Logger
+	env kubernetesEnv
+
+	notes instance.Notes
+	noted chan struct{} // tells Run that there are some
+
+	mu      sync.Mutex
+	targets map[string]*podTarget
+	pod     *pod // as it was seen last; never changed once it is here; nil: not seen yet
+	up      bool
+	trouble string // why the pod is not watched; empty: it is, or nobody has tried
+}
+
+var _ instance.Watcher = (*Source)(nil)
+
+// podTarget is a watched target and what is known of it.
+type podTarget struct {
+	container string
+	instance  gate.Instance
+	details   instance.Details
+	warned    bool // that its container is none
+}
+
+// kubernetesEnv is where a container finds its API server and itself, and how
+// patient the source is.
+type kubernetesEnv struct {
+	dir      string // of the service account's files
+	getenv   func(string) string
+	hostname func() (string, error)
+
+	request  time.Duration // what an answer may take
+	watch    time.Duration // a watch asks for an end after so long, up to twice that
+	grace    time.Duration // what it gets beyond that before it counts as dead
+	lasting  time.Duration // from here on a watch that was cut off counts as a good one
+	retryMin time.Duration
+	retryMax time.Duration
+}
+
+// New returns a source that knows nothing yet: it looks at its environment
+// when it runs.
+func New(log *slog.Logger) *Source {
+	return &Source{
+		log: log,
+		env: kubernetesEnv{
+			dir:      "/var/run/secrets/kubernetes.io/serviceaccount",
+			getenv:   os.Getenv,
+			hostname: os.Hostname,
+			request:  10 * time.Second,
+			watch:    5 * time.Minute,
+			grace:    30 * time.Second,
+			lasting:  10 * time.Second,
+			retryMin: 200 * time.Millisecond,
+			retryMax: 30 * time.Second,
+		},
+		noted:   make(chan struct{}, 1),
+		targets: make(map[string]*podTarget),
+	}
+}
+
+// Watch begins to watch a container for a target. If the pod has been seen already,
+// what it says of the container is known at once.
+func (k *Source) Watch(t *config.Target) {
+	k.mu.Lock()
+	w := k.targets[t.Name]
+	if w == nil || w.container != t.Instance.Container {
+		w = &podTarget{container: t.Instance.Container}
+		k.targets[t.Name] = w
+	}
+	w.see(k.pod)
+	warn := w.warn(k.pod)
+	k.mu.Unlock()
+	if warn != "" {
+		k.notes.Add(func() { k.warn(t.Name, warn) })
+		select {
+		case k.noted <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Forget ends that.
+func (k *Source) Forget(target string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.targets, target)
+}
+
+// Instance returns the life of the container as the API server told it last.
+func (k *Source) Instance(target string) gate.Instance {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if w := k.targets[target]; w != nil {
+		return w.instance
+	}
+	return gate.Instance{}
+}
+
+// Describe returns how the container ended last, and why it waits.
+func (k *Source) Describe(target string) instance.Details {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	w := k.targets[target]
+	if w == nil {
+		return instance.Details{}
+	}
+	d := w.details
+	if d.Message == "" {
+		d.Message = k.trouble
+	}
+	return d
+}
+
+// Up reports whether the pod is being watched. A watch that is being taken up again
+// in the ordinary course of things counts.
+func (k *Source) Up() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.up
+}
+
+// setUp reports whether that is a change. trouble says why it is not.
+func (k *Source) setUp(up bool, trouble string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	was := k.up
+	k.up, k.trouble = up, trouble
+	return was != up
+}
+
+// Run watches the pod until ctx is done. It never gives up: what is wrong with the
+// environment, the token or the Role may be put right while it waits.
+func (k *Source) Run(ctx context.Context, changed func(target string)) error {
+	f := &podFollower{source: k, api: podAPI{env: k.env}, changed: changed}
+	defer f.api.close()
+	defer k.setUp(false, "")
+	var writing sync.WaitGroup
+	defer writing.Wait()
+	writing.Go(func() { k.write(ctx) })
+	f.run(ctx)
+	return nil
+}
+
+// write logs what Watch has found, until ctx is done.
+func (k *Source) write(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-k.noted:
+			k.notes.Write()
+		}
+	}
+}
+
+// see takes over a pod, and calls changed for each target that is not what it was.
+func (k *Source) see(p *pod, changed func(target string)) {
+	var names []string
+	warnings := make(map[string]string)
+	k.mu.Lock()
+	k.pod = p
+	for name, w := range k.targets {
+		if w.see(p) {
+			names = append(names, name)
+		}
+		if text := w.warn(p); text != "" {
+			warnings[name] = text
+		}
+	}
+	k.mu.Unlock()
+	for name, text := range warnings {
+		k.warn(name, text)
+	}
+	for _, name := range names {
+		changed(name)
+	}
+}
+
+// known returns the UID of the pod that has been seen, and whether it is gone.
+func (k *Source) known() (uid string, gone bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.pod == nil {
+		return "", false
+	}
+	return k.pod.Metadata.UID, k.pod.gone
+}
+
+func (k *Source) warn(target, text string) {
+	k.log.Warn("target cannot be watched", "target", target, "err", text)
+}
+
+// see takes over what a pod says of the container, and reports whether that is news.
+func (w *podTarget) see(p *pod) bool {
+	if p == nil {
+		return false
+	}
+	inst, details := p.instance(w.container), p.details(w.container)
+	if p.gone { // what was known of the last end is still true
+		details = w.details
+	}
+	news := inst != w.instance || podDetailsDiffer(details, w.details)
+	w.instance, w.details = inst, details
+	return news
+}
+
+// warn returns what is wrong with the container's name, once.
+func (w *podTarget) warn(p *pod) string {
+	if p == nil || w.warned {
+		return ""
+	}
+	text := p.misnamed(w.container)
+	w.warned = text != ""
+	return text
+}
+
+func podDetailsDiffer(a, b instance.Details) bool {
+	if (a.ExitCode == nil) != (b.ExitCode == nil) || a.ExitCode != nil && *a.ExitCode != *b.ExitCode {
+		return true
+	}
+	return a.OOMKilled != b.OOMKilled || a.Message != b.Message
+}

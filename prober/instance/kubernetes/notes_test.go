@@ -1,0 +1,43 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kubernetes
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
+)
+
+// A log that asks the source something itself, or that nobody reads, does not hold up the
+// source: it is written with no lock held.
+func TestKubernetesLogsWithoutLocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stuck, logged := make(chan struct{}), make(chan string, 10)
+		var k *Source
+		k = New(slog.New(testutil.LogFunc(func(line string) {
+			k.Describe("app")
+			logged <- line
+			<-stuck
+		})))
+		k.see(aPodOf(t, ``, ``), nil)
+		k.Watch(appTarget("app", "nobody"))
+		k.Watch(appTarget("another", "nobody"))
+		ctx, cancel := context.WithCancel(t.Context())
+		var writing sync.WaitGroup
+		writing.Go(func() { k.write(ctx) })
+		<-logged
+		k.Watch(appTarget("third", "nobody"))
+		close(stuck)
+		synctest.Wait()
+		if got := len(logged); got != 2 {
+			t.Errorf("%d more lines, want 2", got)
+		}
+		cancel()
+		writing.Wait()
+	})
+}

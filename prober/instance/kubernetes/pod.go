@@ -1,0 +1,245 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kubernetes
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/gate"
+	"github.com/prober-exporter/prober_exporter/prober/instance"
+)
+
+// pod is what a kubelet's worker reads of a pod; the rest of it is skipped.
+type pod struct {
+	Metadata struct {
+		Name              string     `json:"name"`
+		UID               string     `json:"uid"`
+		ResourceVersion   string     `json:"resourceVersion"`
+		DeletionTimestamp *time.Time `json:"deletionTimestamp"`
+	} `json:"metadata"`
+	Spec struct {
+		RestartPolicy  string         `json:"restartPolicy"`
+		Containers     []podContainer `json:"containers"`
+		InitContainers []podContainer `json:"initContainers"`
+	} `json:"spec"`
+	Status struct {
+		Phase      string `json:"phase"`
+		Conditions []struct {
+			Type   string `json:"type"`
+			Status string `json:"status"`
+		} `json:"conditions"`
+		ContainerStatuses     []podContainerStatus `json:"containerStatuses"`
+		InitContainerStatuses []podContainerStatus `json:"initContainerStatuses"`
+	} `json:"status"`
+
+	gone bool // it has been deleted: no pod of this UID comes again
+}
+
+// podContainer is a container of a pod's spec. A restart policy of its own makes an
+// init container a sidecar.
+type podContainer struct {
+	Name               string `json:"name"`
+	RestartPolicy      string `json:"restartPolicy"`
+	RestartPolicyRules []struct {
+		Action    string `json:"action"`
+		ExitCodes *struct {
+			Operator string `json:"operator"`
+			Values   []int  `json:"values"`
+		} `json:"exitCodes"`
+	} `json:"restartPolicyRules"`
+}
+
+type podContainerStatus struct {
+	Name        string            `json:"name"`
+	ContainerID string            `json:"containerID"`
+	State       podContainerState `json:"state"`
+	LastState   podContainerState `json:"lastState"`
+}
+
+type podContainerState struct {
+	Waiting *struct {
+		Reason string `json:"reason"`
+	} `json:"waiting"`
+	Running *struct {
+		StartedAt time.Time `json:"startedAt"`
+	} `json:"running"`
+	Terminated *podTerminated `json:"terminated"`
+}
+
+type podTerminated struct {
+	ContainerID string    `json:"containerID"`
+	ExitCode    int       `json:"exitCode"`
+	Reason      string    `json:"reason"`
+	StartedAt   time.Time `json:"startedAt"`
+}
+
+// restartAll is the action of a restart rule that restarts every container of the pod.
+const restartAll = "RestartAllContainers"
+
+// container returns a container of the spec, and whether it is one that a kubelet
+// probes: a regular one or a sidecar.
+func (p *pod) container(name string) (c podContainer, found, probed bool) {
+	named := func(c podContainer) bool { return c.Name == name }
+	if i := slices.IndexFunc(p.Spec.Containers, named); i >= 0 {
+		return p.Spec.Containers[i], true, true
+	}
+	if i := slices.IndexFunc(p.Spec.InitContainers, named); i >= 0 {
+		c := p.Spec.InitContainers[i]
+		return c, true, c.RestartPolicy == "Always"
+	}
+	return podContainer{}, false, false
+}
+
+// status returns the status of a container: among the regular ones if it has an ID
+// there, else among the init containers (kubelet rule 4.5); nil: neither has.
+func (p *pod) status(name string) *podContainerStatus {
+	for _, list := range [...][]podContainerStatus{p.Status.ContainerStatuses, p.Status.InitContainerStatuses} {
+		i := slices.IndexFunc(list, func(s podContainerStatus) bool { return s.Name == name })
+		if i >= 0 && list[i].ContainerID != "" {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+// misnamed says in a line why the pod's spec has no such container to probe; empty:
+// it has.
+func (p *pod) misnamed(name string) string {
+	switch _, found, probed := p.container(name); {
+	case p.gone || probed:
+		return ""
+	case found:
+		return fmt.Sprintf("container %q is an init container that ends: it is not probed", name)
+	default:
+		return fmt.Sprintf("the pod has no container named %q", name)
+	}
+}
+
+// instance returns what a kubelet's worker sees of a container (rules 4.4 to 4.9).
+func (p *pod) instance(name string) gate.Instance {
+	if p.gone {
+		return gate.Instance{Final: true, Deleting: true}
+	}
+	if p.Status.Phase == "Failed" || p.Status.Phase == "Succeeded" {
+		return gate.Instance{Final: true, Deleting: p.Metadata.DeletionTimestamp != nil}
+	}
+	s := p.status(name)
+	if s == nil {
+		return gate.Instance{}
+	}
+	inst := gate.Instance{ID: s.ContainerID, Phase: gate.Waiting, Deleting: p.Metadata.DeletionTimestamp != nil}
+	switch last := s.LastState.Terminated; {
+	case s.State.Running != nil:
+		inst.Phase, inst.StartedAt = gate.Running, s.State.Running.StartedAt
+	case s.State.Terminated != nil:
+		inst.Phase, inst.StartedAt = gate.Terminated, s.State.Terminated.StartedAt
+		inst.Final = !p.restarts(name, s.State.Terminated.ExitCode)
+	case last != nil && last.ContainerID == s.ContainerID:
+		inst.StartedAt = last.StartedAt
+	}
+	inst.StartedAt = inst.StartedAt.UTC() // one moment, one value
+	return inst
+}
+
+// details returns what else is known of a container.
+func (p *pod) details(name string) instance.Details {
+	d := instance.Details{Message: p.misnamed(name)}
+	s := p.anyStatus(name)
+	if s == nil {
+		return d
+	}
+	if w := s.State.Waiting; w != nil && d.Message == "" {
+		d.Message = w.Reason
+	}
+	end := s.State.Terminated
+	if end == nil {
+		end = s.LastState.Terminated
+	}
+	if end != nil {
+		code := end.ExitCode
+		d.ExitCode, d.OOMKilled = &code, end.Reason == "OOMKilled"
+	}
+	return d
+}
+
+// anyStatus is status for the reader of a page: a container that has never run has
+// no ID yet, but may have a reason for it.
+func (p *pod) anyStatus(name string) *podContainerStatus {
+	if s := p.status(name); s != nil {
+		return s
+	}
+	for _, list := range [...][]podContainerStatus{p.Status.ContainerStatuses, p.Status.InitContainerStatuses} {
+		if i := slices.IndexFunc(list, func(s podContainerStatus) bool { return s.Name == name }); i >= 0 {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+// restarts reports whether a container that ended with code will be started again
+// (rule 4.8): its restart rules, its own policy, the pod's policy, or an end of some
+// container of the pod that restarts all of them.
+func (p *pod) restarts(name string, code int) bool {
+	c, _, _ := p.container(name)
+	return c.restarts(code, p.Spec.RestartPolicy) || p.restartsAll()
+}
+
+// restartsAll reports whether all containers of the pod are about to be restarted.
+func (p *pod) restartsAll() bool {
+	for _, cond := range p.Status.Conditions {
+		if cond.Type == "AllContainersRestarting" && cond.Status == "True" {
+			return true
+		}
+	}
+	for _, list := range [...][]podContainerStatus{p.Status.ContainerStatuses, p.Status.InitContainerStatuses} {
+		for _, s := range list {
+			if s.State.Terminated == nil {
+				continue
+			}
+			if c, _, _ := p.container(s.Name); c.rule(s.State.Terminated.ExitCode) == restartAll {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (c podContainer) restarts(code int, podPolicy string) bool {
+	if action := c.rule(code); c.RestartPolicy != "" && (action == "Restart" || action == restartAll) {
+		return true
+	}
+	for _, policy := range [...]string{c.RestartPolicy, podPolicy} {
+		switch policy {
+		case "Always":
+			return true
+		case "OnFailure":
+			return code != 0
+		case "Never":
+			return false
+		}
+	}
+	return true
+}
+
+// rule returns the action of the first restart rule that matches an exit code.
+func (c podContainer) rule(code int) string {
+	for _, r := range c.RestartPolicyRules {
+		if r.ExitCodes == nil {
+			continue
+		}
+		switch has := slices.Contains(r.ExitCodes.Values, code); r.ExitCodes.Operator {
+		case "In":
+			if has {
+				return r.Action
+			}
+		case "NotIn":
+			if !has {
+				return r.Action
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,174 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/gate"
+	"github.com/prober-exporter/prober_exporter/prober/instance"
+	"github.com/prober-exporter/prober_exporter/prober/instance/proc"
+)
+
+// lookAtAll is a look at every target, by who has the turn.
+func (p *Source) lookAtAll() {
+	began := time.Now()
+	aside := p.look(p.all())
+	ended := time.Now()
+	p.mu.Lock()
+	p.began, p.again = began, ended.Add(instance.LookGap(ended.Sub(began)-aside))
+	p.mu.Unlock()
+	p.poke()
+}
+
+// all returns the targets.
+func (p *Source) all() []*watched {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ws := make([]*watched, 0, len(p.targets))
+	for _, w := range p.targets {
+		ws = append(ws, w)
+	}
+	return ws
+}
+
+// poke makes Run go round.
+func (p *Source) poke() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run looks until ctx is done.
+func (p *Source) Run(ctx context.Context, changed func(target string)) error {
+	ends := newEnds()
+	defer ends.close()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		p.notes.Write()
+		for _, target := range p.news() {
+			changed(target)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-p.wake: // somebody else has looked
+		case <-ends.seen:
+			p.inTurn(ctx, func() { p.look(p.led(ends.take())) })
+		case <-timer.C:
+			p.inTurn(ctx, p.lookAtAll)
+		}
+		if wait := p.follow(ends); wait > 0 {
+			timer.Reset(wait)
+		} else {
+			timer.Stop()
+		}
+	}
+}
+
+// inTurn waits for the turn, and runs f in it.
+func (p *Source) inTurn(ctx context.Context, f func()) {
+	select {
+	case p.turn <- struct{}{}:
+		f()
+		<-p.turn
+	case <-ctx.Done():
+	}
+}
+
+// news returns the targets that Run has to tell of.
+func (p *Source) news() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	names := slices.Sorted(maps.Keys(p.changed))
+	clear(p.changed)
+	return names
+}
+
+// led returns the targets whose leader is one of these.
+func (p *Source) led(by map[proc.Process]bool) []*watched {
+	return slices.DeleteFunc(p.all(), func(w *watched) bool { return !by[w.lead] })
+}
+
+// follow has the ends of the present leaders waited for, and says how long it is until
+// everything is to be looked at; 0: not before something happens.
+func (p *Source) follow(ends *ends) time.Duration {
+	leaders := make(map[proc.Process]bool)
+	var every time.Duration
+	soon := func(d time.Duration) {
+		if every == 0 || d < every {
+			every = d
+		}
+	}
+	p.mu.Lock()
+	for _, w := range p.targets {
+		if w.follow != (proc.Process{}) {
+			leaders[w.follow] = true
+		}
+		switch {
+		case w.pending:
+			soon(processGone)
+		case w.match == "" || w.blind:
+			soon(processRuns)
+		}
+	}
+	if p.broken != "" || p.scanned {
+		soon(processRuns)
+	}
+	began, again := p.began, p.again
+	p.mu.Unlock()
+	if ends.follow(leaders) {
+		soon(processGone)
+	}
+	if every == 0 {
+		return 0
+	}
+	return max(time.Until(began.Add(every)), time.Until(again), 1)
+}
+
+// publish makes what a look has found known, and has logged what has changed in what can
+// be looked up. The instance is the leader's life, until there is another.
+func (p *Source) publish(w *watched) {
+	view, details, follow := gate.Instance{}, instance.Details{Message: w.staleWhy}, proc.Process{}
+	switch {
+	case w.lead == proc.Process{}:
+	case w.alive:
+		view = gate.Instance{ID: p.eyes.id(w.lead), Phase: gate.Running, StartedAt: w.since}
+		details.PID, follow = w.lead.PID, w.lead
+	default:
+		view = gate.Instance{ID: p.eyes.id(w.lead), Phase: gate.Terminated, StartedAt: w.since}
+	}
+	if w.err != nil {
+		details.Message = w.err.Error()
+	}
+	p.mu.Lock()
+	if p.targets[w.name] != w {
+		p.mu.Unlock()
+		return // forgotten meanwhile
+	}
+	was := w.blind
+	if w.blind = w.err != nil; w.blind != was {
+		if p.blind--; w.blind {
+			p.blind += 2
+		}
+	}
+	if w.view != view || w.details != details {
+		p.changed[w.name] = true
+	}
+	w.view, w.details, w.follow, w.pending = view, details, follow, w.anew || !w.alive
+	p.mu.Unlock()
+	switch err := w.err; {
+	case err != nil && !was:
+		p.notes.Add(func() {
+			p.log.Warn("process of target cannot be looked up: what was seen last stays", "target", w.name, "err", err)
+		})
+	case err == nil && was:
+		p.notes.Add(func() { p.log.Info("process of target can be looked up again", "target", w.name) })
+	}
+}
