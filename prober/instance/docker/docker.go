@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/docker"
 	"github.com/prober-exporter/prober_exporter/gate"
 	"github.com/prober-exporter/prober_exporter/prober/instance"
 )
@@ -21,7 +22,7 @@ import (
 // lost with a connection, and a daemon may hang without closing one, it looks at
 // everything after each connect and once in a while.
 type Source struct {
-	client *dockerClient
+	client *docker.Client
 	log    *slog.Logger
 
 	refresh            time.Duration // between two looks at everything
@@ -34,7 +35,7 @@ type Source struct {
 	wake chan struct{}
 
 	mu      sync.Mutex
-	targets map[string]*dockerTarget
+	targets map[string]*watched
 	// connected says that the events are heard and that every target has been looked
 	// at since they are; unusable counts the targets for which the daemon has no usable
 	// answer.
@@ -42,61 +43,61 @@ type Source struct {
 	unusable  int
 }
 
-// dockerTarget is one target. Its fields are guarded by Source.mu, except for those
+// watched is one target. Its fields are guarded by Source.mu, except for those
 // that tell what is watched: they never change.
-type dockerTarget struct {
+type watched struct {
 	name      string
 	container string       // name or ID prefix
 	label     config.Label // instead of it
 
 	dirty   bool // something may have happened to it
-	view    dockerView
-	trouble dockerTrouble
+	view    view
+	trouble trouble
 
 	// What events tell of the container in view, and an inspection does not, or no
 	// longer if it comes late: that somebody stopped it on purpose, that memory ran out
 	// in this life of it, and how the last one ended.
 	byHand, oom bool
-	end         dockerEnd
+	end         ending
 
 	// unfinished are commands that were still running at their timeout: the ID of the
 	// exec by the command.
 	unfinished map[string]string
 }
 
-// dockerView is what is known of a target.
-type dockerView struct {
+// view is what is known of a target.
+type view struct {
 	id       string // of the container, in full
 	instance gate.Instance
-	end      dockerEnd
+	end      ending
 	paused   bool
 	pid      int
 	message  string
 }
 
-// dockerEnd is how the last life that ended did so. The zero value: nobody knows.
-type dockerEnd struct {
+// ending is how the last life that ended did so. The zero value: nobody knows.
+type ending struct {
 	known    bool
 	exitCode int
 	oom      bool
 }
 
-// dockerTrouble is why a target is not seen clearly.
-type dockerTrouble uint8
+// trouble is why a target is not seen clearly.
+type trouble uint8
 
 const (
-	seenClearly     dockerTrouble = iota
-	noContainer                   // there is none by that name or label
-	manyContainers                // more than one runs
-	answerUnusable                // the daemon is there, and gives no usable answer
-	nothingToLookAt               // the configuration names no container
+	seenClearly     trouble = iota
+	noContainer             // there is none by that name or label
+	manyContainers          // more than one runs
+	answerUnusable          // the daemon is there, and gives no usable answer
+	nothingToLookAt         // the configuration names no container
 )
 
 // New returns the source behind a socket, given as a path. It connects when it
 // runs.
 func New(socket string, log *slog.Logger) *Source {
 	return &Source{
-		client:    newDockerClient(socket),
+		client:    docker.New(socket),
 		log:       log,
 		refresh:   15 * time.Second,
 		minRetry:  250 * time.Millisecond,
@@ -104,7 +105,7 @@ func New(socket string, log *slog.Logger) *Source {
 		execGrace: time.Second,
 		proc:      "/proc",
 		wake:      make(chan struct{}, 1),
-		targets:   make(map[string]*dockerTarget),
+		targets:   make(map[string]*watched),
 	}
 }
 
@@ -117,7 +118,7 @@ func (d *Source) Watch(t *config.Target) {
 		return
 	}
 	d.drop(e)
-	d.targets[t.Name] = &dockerTarget{
+	d.targets[t.Name] = &watched{
 		name:      t.Name,
 		container: t.Instance.Container,
 		label:     t.Instance.Label,
@@ -135,7 +136,7 @@ func (d *Source) Forget(target string) {
 }
 
 // drop keeps the count of unusable answers, with mu held.
-func (d *Source) drop(e *dockerTarget) {
+func (d *Source) drop(e *watched) {
 	if e != nil && e.trouble == answerUnusable {
 		d.unusable--
 	}

@@ -9,7 +9,9 @@ import (
 	"testing"
 
 	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/docker"
 	"github.com/prober-exporter/prober_exporter/gate"
+	"github.com/prober-exporter/prober_exporter/internal/testutil/dockerd"
 	"github.com/prober-exporter/prober_exporter/prober/instance"
 )
 
@@ -18,15 +20,15 @@ var _ instance.Watcher = (*Source)(nil)
 // Each state of a container is one of an instance; of the ends, those are final after
 // which the daemon starts nothing by itself.
 func TestDockerStates(t *testing.T) {
-	policy := func(name string, most, count, code int) func(*dockerContainer) {
-		return func(c *dockerContainer) {
+	policy := func(name string, most, count, code int) func(*docker.Container) {
+		return func(c *docker.Container) {
 			c.HostConfig.RestartPolicy.Name, c.HostConfig.RestartPolicy.MaximumRetryCount = name, most
 			c.RestartCount, c.State.ExitCode = count, code
 		}
 	}
 	for name, c := range map[string]struct {
 		status string
-		more   func(*dockerContainer)
+		more   func(*docker.Container)
 		phase  gate.Phase
 		final  bool
 	}{
@@ -47,12 +49,12 @@ func TestDockerStates(t *testing.T) {
 		"removing":            {"removing", policy("always", 0, 0, 1), gate.Terminated, false},
 		"of another daemon's": {"levitating", policy("no", 0, 0, 1), gate.PhaseUnknown, false},
 	} {
-		f := newDockerDaemon(t)
-		s := newDockerTest(t, f.socket)
-		f.set("app", 1, c.status, 5, c.more)
+		f := dockerd.New(t)
+		s := newWorld(t, f.Socket)
+		f.Set("app", 1, c.status, 5, c.more)
 		s.watch("app")
 		stop := s.run()
-		want := dockerLife(1, 5, c.phase)
+		want := life(1, 5, c.phase)
 		want.Final = c.final
 		s.await("app", want)
 		d := s.Describe("app")
@@ -72,12 +74,12 @@ func TestDockerStates(t *testing.T) {
 
 // Across 3 lives of a container the ends are known, also of those that nobody looked at.
 func TestDockerLives(t *testing.T) {
-	f := newDockerDaemon(t)
-	s := newDockerTest(t, f.socket)
-	f.set("app", 1, "running", 1)
+	f := dockerd.New(t)
+	s := newWorld(t, f.Socket)
+	f.Set("app", 1, "running", 1)
 	s.watch("app")
 	s.run()
-	s.await("app", dockerLife(1, 1, gate.Running))
+	s.await("app", life(1, 1, gate.Running))
 	s.until("up", s.Up)
 	if got := s.Describe("app"); got != (instance.Details{}) {
 		t.Errorf("got %+v of a first life", got)
@@ -90,48 +92,48 @@ func TestDockerLives(t *testing.T) {
 		})
 	}
 
-	f.set("app", 1, "running", 2)
-	f.event("oom", 1)
-	f.event("die", 1, "exitCode", "137")
-	f.event("start", 1)
-	s.await("app", dockerLife(1, 2, gate.Running))
+	f.Set("app", 1, "running", 2)
+	f.Event("oom", 1)
+	f.Event("die", 1, "exitCode", "137")
+	f.Event("start", 1)
+	s.await("app", life(1, 2, gate.Running))
 	end(137, true)
 
-	f.set("app", 1, "restarting", 2, func(c *dockerContainer) { c.State.ExitCode = 3 })
-	f.event("die", 1, "exitCode", "3")
-	s.await("app", dockerLife(1, 2, gate.Waiting))
+	f.Set("app", 1, "restarting", 2, func(c *docker.Container) { c.State.ExitCode = 3 })
+	f.Event("die", 1, "exitCode", "3")
+	s.await("app", life(1, 2, gate.Waiting))
 	end(3, false)
 
-	f.set("app", 1, "running", 3)
-	f.event("die", 1, "exitCode", "nonsense")
-	f.event("start", 1)
-	s.await("app", dockerLife(1, 3, gate.Running))
+	f.Set("app", 1, "running", 3)
+	f.Event("die", 1, "exitCode", "nonsense")
+	f.Event("start", 1)
+	s.await("app", life(1, 3, gate.Running))
 	end(3, false)
 }
 
 // A container under on-failure that somebody stopped, with exit code 0, is not final:
 // one that ended by itself is.
 func TestDockerByHand(t *testing.T) {
-	f := newDockerDaemon(t)
-	s := newDockerTest(t, f.socket)
-	onFailure := func(c *dockerContainer) { c.HostConfig.RestartPolicy.Name = "on-failure" }
-	f.set("app", 1, "running", 1, onFailure)
+	f := dockerd.New(t)
+	s := newWorld(t, f.Socket)
+	onFailure := func(c *docker.Container) { c.HostConfig.RestartPolicy.Name = "on-failure" }
+	f.Set("app", 1, "running", 1, onFailure)
 	s.watch("app")
 	s.run()
-	s.await("app", dockerLife(1, 1, gate.Running))
+	s.await("app", life(1, 1, gate.Running))
 	s.until("up", s.Up)
 
-	f.event("kill", 1, "signal", "15")
-	f.set("app", 1, "exited", 1, onFailure)
-	f.event("die", 1, "exitCode", "0")
-	s.await("app", dockerLife(1, 1, gate.Terminated))
+	f.Event("kill", 1, "signal", "15")
+	f.Set("app", 1, "exited", 1, onFailure)
+	f.Event("die", 1, "exitCode", "0")
+	s.await("app", life(1, 1, gate.Terminated))
 
-	f.set("app", 1, "running", 2, onFailure)
-	f.event("start", 1)
-	s.await("app", dockerLife(1, 2, gate.Running))
-	f.set("app", 1, "exited", 2, onFailure)
-	f.event("die", 1, "exitCode", "0")
-	want := dockerLife(1, 2, gate.Terminated)
+	f.Set("app", 1, "running", 2, onFailure)
+	f.Event("start", 1)
+	s.await("app", life(1, 2, gate.Running))
+	f.Set("app", 1, "exited", 2, onFailure)
+	f.Event("die", 1, "exitCode", "0")
+	want := life(1, 2, gate.Terminated)
 	want.Final = true
 	s.await("app", want)
 }
@@ -139,8 +141,8 @@ func TestDockerByHand(t *testing.T) {
 // A target without a container waits, with 1 line in the log; when the container comes,
 // goes and is followed by one that takes its name, there are 2 lives.
 func TestDockerReplaced(t *testing.T) {
-	f := newDockerDaemon(t)
-	s := newDockerTest(t, f.socket)
+	f := dockerd.New(t)
+	s := newWorld(t, f.Socket)
 	s.watch("app")
 	s.run()
 	s.until("the log says that there is none", func() bool {
@@ -151,98 +153,100 @@ func TestDockerReplaced(t *testing.T) {
 	}
 	s.until("up", s.Up)
 
-	f.set("app", 1, "created", 0, func(c *dockerContainer) { c.State.Error = "no\nroom" })
-	f.event("create", 1, "name", "app")
+	f.Set("app", 1, "created", 0, func(c *docker.Container) { c.State.Error = "no\nroom" })
+	f.Event("create", 1, "name", "app")
 	s.await("app", gate.Instance{Phase: gate.Waiting})
 	if got := s.Describe("app").Message; got != "no room" {
 		t.Errorf("got message %q", got)
 	}
 	s.until("the log says that it is seen", func() bool { return s.log.Count("level=INFO", "seen clearly again") == 1 })
-	f.set("app", 1, "running", 1)
-	f.event("start", 1)
-	s.await("app", dockerLife(1, 1, gate.Running))
+	f.Set("app", 1, "running", 1)
+	f.Event("start", 1)
+	s.await("app", life(1, 1, gate.Running))
 
-	f.remove("app")
-	f.event("destroy", 1)
-	s.await("app", dockerLife(1, 1, gate.Terminated))
-	f.set("app", 2, "created", 0)
-	f.event("rename", 2, "name", "app", "oldName", "/2_app")
-	s.await("app", dockerLife(1, 1, gate.Waiting))
-	f.set("app", 2, "running", 2)
-	f.event("start", 2, "name", "app")
-	s.await("app", dockerLife(2, 2, gate.Running))
+	f.Remove("app")
+	f.Event("destroy", 1)
+	s.await("app", life(1, 1, gate.Terminated))
+	f.Set("app", 2, "created", 0)
+	f.Event("rename", 2, "name", "app", "oldName", "/2_app")
+	s.await("app", life(1, 1, gate.Waiting))
+	f.Set("app", 2, "running", 2)
+	f.Event("start", 2, "name", "app")
+	s.await("app", life(2, 2, gate.Running))
 
-	f.remove("app")
-	f.event("rename", 2, "name", "other", "oldName", "/app")
-	s.await("app", dockerLife(2, 2, gate.Terminated))
+	f.Remove("app")
+	f.Event("rename", 2, "name", "other", "oldName", "/app")
+	s.await("app", life(2, 2, gate.Terminated))
 }
 
 // An ID is recognised by 8 of its digits, and a name made of fewer digits never takes
 // another's container.
 func TestDockerIDPrefix(t *testing.T) {
-	f := newDockerDaemon(t)
-	s := newDockerTest(t, f.socket)
-	f.set("app", 1, "running", 1)
-	s.watch(dockerID(1)[:8])
-	s.watch(dockerID(1)[:7])
+	f := dockerd.New(t)
+	s := newWorld(t, f.Socket)
+	f.Set("app", 1, "running", 1)
+	s.watch(dockerd.ID(1)[:8])
+	s.watch(dockerd.ID(1)[:7])
 	s.run()
-	s.await(dockerID(1)[:8], dockerLife(1, 1, gate.Running))
+	s.await(dockerd.ID(1)[:8], life(1, 1, gate.Running))
 	s.until("up", s.Up)
-	if got := s.Instance(dockerID(1)[:7]); got != (gate.Instance{}) {
+	if got := s.Instance(dockerd.ID(1)[:7]); got != (gate.Instance{}) {
 		t.Errorf("got %+v by 7 digits", got)
 	}
-	if got := s.Describe(dockerID(1)[:7]).Message; !strings.Contains(got, "no container") {
+	if got := s.Describe(dockerd.ID(1)[:7]).Message; !strings.Contains(got, "no container") {
 		t.Errorf("got message %q", got)
 	}
-	f.set("app", 1, "running", 2)
-	f.event("start", 1, "name", "app")
-	s.await(dockerID(1)[:8], dockerLife(1, 2, gate.Running))
+	f.Set("app", 1, "running", 2)
+	f.Event("start", 1, "name", "app")
+	s.await(dockerd.ID(1)[:8], life(1, 2, gate.Running))
 }
 
 // Of 4 containers with a label the newest running one is taken, then the one that ran
 // last; one that vanishes between the list and its inspection is left out.
 func TestDockerLabel(t *testing.T) {
-	f := newDockerDaemon(t)
-	s := newDockerTest(t, f.socket)
-	f.labels["a"], f.labels["b"], f.labels["c"], f.labels["d"] = "role=app", "role=app", "role=app", "role=db"
-	f.set("a", 1, "exited", 9)
-	f.set("b", 2, "running", 2)
-	f.set("c", 3, "created", 0)
-	f.set("d", 4, "running", 8)
+	f := dockerd.New(t)
+	s := newWorld(t, f.Socket)
+	for name, role := range map[string]string{"a": "app", "b": "app", "c": "app", "d": "db"} {
+		f.Label(name, "role="+role)
+	}
+	f.Set("a", 1, "exited", 9)
+	f.Set("b", 2, "running", 2)
+	f.Set("c", 3, "created", 0)
+	f.Set("d", 4, "running", 8)
 	label := config.Label{Name: "role", Value: "app"}
 	s.Watch(&config.Target{Name: "app", Instance: config.Instance{Label: label}})
 	s.run()
-	s.await("app", dockerLife(2, 2, gate.Running))
+	s.await("app", life(2, 2, gate.Running))
 	s.until("up", s.Up)
 
-	f.set("c", 3, "running", 3)
-	f.event("start", 3, "role", "app")
-	s.await("app", dockerLife(3, 3, gate.Running))
+	f.Set("c", 3, "running", 3)
+	f.Event("start", 3, "role", "app")
+	s.await("app", life(3, 3, gate.Running))
 	if got := s.Describe("app").Message; !strings.HasPrefix(got, "2 containers") || s.log.Count("level=WARN", "2 containers") != 1 {
 		t.Errorf("got message %q and %d lines, want that 2 run", got, s.log.Count("2 containers"))
 	}
 
-	f.fault("/containers/"+dockerID(3), says(404, `{"message":"gone"}`))
-	f.set("b", 2, "paused", 2)
-	f.event("pause", 2, "role", "app")
-	s.await("app", dockerLife(2, 2, gate.PhaseUnknown))
-	f.fault("/containers/"+dockerID(3), nil)
-	f.remove("c")
-	f.set("b", 2, "restarting", 2)
-	f.event("die", 2)
-	s.await("app", dockerLife(2, 2, gate.Waiting))
-	f.set("b", 2, "exited", 2)
-	f.event("die", 2)
-	want := dockerLife(1, 9, gate.Terminated)
+	f.Fault("/containers/"+dockerd.ID(3), dockerd.Says(404, `{"message":"gone"}`))
+	f.Set("b", 2, "paused", 2)
+	f.Event("pause", 2, "role", "app")
+	s.await("app", life(2, 2, gate.PhaseUnknown))
+	f.Fault("/containers/"+dockerd.ID(3), nil)
+	f.Remove("c")
+	f.Set("b", 2, "restarting", 2)
+	f.Event("die", 2)
+	s.await("app", life(2, 2, gate.Waiting))
+	f.Set("b", 2, "exited", 2)
+	f.Event("die", 2)
+	want := life(1, 9, gate.Terminated)
 	want.Final = true
 	s.await("app", want)
 
-	f.fault("/containers/"+dockerID(1), says(500, "sick"))
-	f.event("start", 2, "role", "app")
+	f.Fault("/containers/"+dockerd.ID(1), dockerd.Says(500, "sick"))
+	f.Event("start", 2, "role", "app")
 	s.until("the source is down", func() bool { return !s.Up() })
-	f.remove("b")
-	f.fault("/containers/"+dockerID(1), nil)
-	f.remove("a")
-	f.event("destroy", 1)
-	s.await("app", dockerLife(1, 9, gate.Terminated))
+	f.Remove("b")
+	f.Fault("/containers/"+dockerd.ID(1), nil)
+	f.Remove("a")
+	f.Event("destroy", 1)
+	s.await("app", life(1, 9, gate.Terminated))
 }

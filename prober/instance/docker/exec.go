@@ -8,22 +8,22 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"strings"
 	"time"
 
+	"github.com/prober-exporter/prober_exporter/docker"
 	"github.com/prober-exporter/prober_exporter/gate"
 )
 
-// dockerNotStartedError says that a command was not started: it says nothing of the target.
-type dockerNotStartedError struct{ err error }
+// notStartedError says that a command was not started: it says nothing of the target.
+type notStartedError struct{ err error }
 
-func (e *dockerNotStartedError) Error() string { return e.err.Error() }
+func (e *notStartedError) Error() string { return e.err.Error() }
 
 // Unwrap is without the deadline: that a command was not started in time is not that
 // it ran for too long.
-func (e *dockerNotStartedError) Unwrap() error {
+func (e *notStartedError) Unwrap() error {
 	if errors.Is(e.err, context.DeadlineExceeded) {
 		return nil
 	}
@@ -31,17 +31,9 @@ func (e *dockerNotStartedError) Unwrap() error {
 }
 
 // NotStarted is how another package tells.
-func (e *dockerNotStartedError) NotStarted() bool { return true }
+func (e *notStartedError) NotStarted() bool { return true }
 
-func dockerNotStarted(err error) error { return &dockerNotStartedError{err} }
-
-// dockerExec is what is read of an exec, which is how the daemon calls a command in a
-// container.
-type dockerExec struct {
-	Running  bool
-	ExitCode *int
-	Pid      int // 0: it has not been started
-}
+func notStarted(err error) error { return &notStartedError{err} }
 
 // Exec runs a command inside the target's container, with env added to the
 // container's own, and returns its exit code. Stdout and stderr go to output, in
@@ -57,33 +49,33 @@ type dockerExec struct {
 // An error with NotStarted() says that the command did not begin, any other that its
 // end is not known: neither says anything of the target.
 func (d *Source) Exec(ctx context.Context, target string, command, env []string, output io.Writer) (exitCode int, err error) {
-	run, err := d.begin(target, command)
+	r, err := d.newRun(target, command)
 	if err != nil {
-		return 0, dockerNotStarted(err)
+		return 0, notStarted(err)
 	}
-	waited, err := run.awaitEarlier(ctx)
+	waited, err := r.awaitEarlier(ctx)
 	if err != nil {
 		return 0, err
 	}
-	if err := run.create(ctx, command, env); err != nil {
-		return 0, dockerNotStarted(err)
+	if r.id, err = d.client.CreateExec(ctx, r.container, command, env); err != nil {
+		return 0, notStarted(err)
 	}
-	stream, err := run.start(ctx)
+	stream, err := d.client.StartExec(ctx, r.id)
 	if err != nil {
 		// The daemon may start it nevertheless.
-		run.remember()
-		return 0, dockerNotStarted(err)
+		r.remember()
+		return 0, notStarted(err)
 	}
 	defer stream.Close()
-	said := &dockerSaid{Writer: output}
-	err = dockerDemux(said, stream)
+	heard := &said{Writer: output}
+	err = docker.CopyOutput(heard, stream)
 	if err == nil {
-		exitCode, err = run.awaitEnd(ctx, said)
+		exitCode, err = r.awaitEnd(ctx, heard)
 	}
 	if err != nil {
-		run.remember()
+		r.remember()
 		if ctx.Err() != nil {
-			exitCode, err = run.abandon(ctx.Err())
+			exitCode, err = r.abandon(ctx.Err())
 		}
 	}
 	if waited && errors.Is(err, context.DeadlineExceeded) {
@@ -92,18 +84,18 @@ func (d *Source) Exec(ctx context.Context, target string, command, env []string,
 	return exitCode, err
 }
 
-// dockerRun is one run of a command.
-type dockerRun struct {
+// run is one run of a command.
+type run struct {
 	d         *Source
-	target    *dockerTarget
+	target    *watched
 	command   string // tells it from the target's other commands
 	container string
 	instance  gate.Instance
 	id        string // of the exec
 }
 
-// begin finds where a command is to run.
-func (d *Source) begin(target string, command []string) (*dockerRun, error) {
+// newRun finds where a command is to run.
+func (d *Source) newRun(target string, command []string) (*run, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	e := d.targets[target]
@@ -115,7 +107,7 @@ func (d *Source) begin(target string, command []string) (*dockerRun, error) {
 	case e.view.instance.Phase != gate.Running:
 		return nil, errors.New("the container does not run")
 	}
-	return &dockerRun{
+	return &run{
 		d:         d,
 		target:    e,
 		command:   strings.Join(command, "\x00"),
@@ -125,7 +117,7 @@ func (d *Source) begin(target string, command []string) (*dockerRun, error) {
 }
 
 // awaitEarlier waits for a command like this one that has timed out and still runs.
-func (r *dockerRun) awaitEarlier(ctx context.Context) (waited bool, err error) {
+func (r *run) awaitEarlier(ctx context.Context) (waited bool, err error) {
 	r.d.mu.Lock()
 	earlier := r.target.unfinished[r.command]
 	r.d.mu.Unlock()
@@ -133,114 +125,83 @@ func (r *dockerRun) awaitEarlier(ctx context.Context) (waited bool, err error) {
 		return false, nil
 	}
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 250*time.Millisecond) {
-		exec, err := r.d.inspectExec(ctx, earlier)
+		exec, err := r.d.client.InspectExec(ctx, earlier)
 		switch {
-		case dockerLacks(err), err == nil && !exec.Running:
+		case docker.IsNotFound(err), err == nil && !exec.Running:
 			r.forget(earlier)
 			return waited, nil
 		case err != nil:
-			return waited, dockerNotStarted(err)
+			return waited, notStarted(err)
 		}
 		waited = true
-		if dockerPause(ctx, wait); ctx.Err() == nil {
+		if pause(ctx, wait); ctx.Err() == nil {
 			continue
 		}
 		if exec.Pid == 0 {
-			return waited, dockerNotStarted(errors.New("the daemon has not started an earlier one yet"))
+			return waited, notStarted(errors.New("the daemon has not started an earlier one yet"))
 		}
 		return waited, r.blame(fmt.Errorf("an earlier one still runs: %w", ctx.Err()))
 	}
 }
 
-// create makes the exec.
-func (r *dockerRun) create(ctx context.Context, command, env []string) error {
-	var created struct {
-		ID string `json:"Id"`
-	}
-	err := r.d.client.call(ctx, http.MethodPost, r.d.client.versioned("/containers/"+r.container+"/exec"), map[string]any{
-		"AttachStdout": true,
-		"AttachStderr": true,
-		"Cmd":          command,
-		"Env":          env,
-	}, &created)
-	if err == nil && created.ID == "" {
-		err = errors.New("the answer has no ID")
-	}
-	if err != nil {
-		return fmt.Errorf("create the exec: %w", err)
-	}
-	r.id = created.ID
-	return nil
-}
-
-// start starts it and returns where its output comes.
-func (r *dockerRun) start(ctx context.Context) (io.ReadCloser, error) {
-	stream, err := r.d.client.open(ctx, http.MethodPost, r.d.client.versioned("/exec/"+r.id+"/start"),
-		map[string]bool{"Detach": false, "Tty": false})
-	if err != nil {
-		return nil, fmt.Errorf("start the exec: %w", err)
-	}
-	return stream, nil
-}
-
 // awaitEnd returns the exit code, which may come a little later than the output ends:
 // or much later, if the command has closed it.
-func (r *dockerRun) awaitEnd(ctx context.Context, said *dockerSaid) (int, error) {
+func (r *run) awaitEnd(ctx context.Context, heard *said) (int, error) {
 	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
-		exec, err := r.d.inspectExec(ctx, r.id)
+		exec, err := r.d.client.InspectExec(ctx, r.id)
 		if err != nil {
 			return 0, err
 		}
 		if !exec.Running {
-			return exec.end(said)
+			return outcome(exec, heard)
 		}
-		if dockerPause(ctx, wait); ctx.Err() != nil {
+		if pause(ctx, wait); ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
 	}
 }
 
-// end is how a command has ended.
-func (exec *dockerExec) end(said *dockerSaid) (int, error) {
+// outcome is how a command has ended.
+func outcome(exec *docker.Exec, heard *said) (int, error) {
 	if exec.ExitCode == nil {
 		return 0, errors.New("the daemon does not know the exit code")
 	}
 	code := *exec.ExitCode
-	if (code == 126 || code == 127) && exec.Pid == 0 && said.runtimeRefused() {
-		return 0, dockerNotStarted(errors.New(dockerLine(said.String())))
+	if (code == 126 || code == 127) && exec.Pid == 0 && heard.runtimeRefused() {
+		return 0, notStarted(errors.New(docker.Line(heard.String())))
 	}
 	return code, nil
 }
 
 // abandon ends a run that was cut short, within a grace that is its own. It returns
 // the exit code if the command has ended all the same, and nobody was there to see it.
-func (r *dockerRun) abandon(cause error) (int, error) {
+func (r *run) abandon(cause error) (int, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), r.d.execGrace)
 	defer cancel()
-	exec, err := r.d.inspectExec(ctx, r.id)
+	exec, err := r.d.client.InspectExec(ctx, r.id)
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("see whether the command has ended: %v", err) //nolint:errorlint // a deadline here is the daemon's
 	case !exec.Running:
-		return exec.end(&dockerSaid{})
+		return outcome(exec, &said{})
 	}
 	r.kill(ctx, exec.Pid)
 	if exec.Pid == 0 {
-		return 0, dockerNotStarted(errors.New("the daemon has not started the command in time"))
+		return 0, notStarted(errors.New("the daemon has not started the command in time"))
 	}
 	return 0, r.blame(cause)
 }
 
 // blame returns cause, a timeout, unless the container was not there all the time: one
 // that is frozen, or has gone, does not let a command end.
-func (r *dockerRun) blame(cause error) error {
+func (r *run) blame(cause error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), r.d.execGrace)
 	defer cancel()
-	c, err := r.d.inspect(ctx, r.container)
+	c, err := r.d.client.Inspect(ctx, r.container)
 	if err != nil {
 		return fmt.Errorf("see whether the container runs: %v", err) //nolint:errorlint // a deadline here is the daemon's
 	}
-	if dockerRank(c.State.Status) < dockerRank("running") || c.instanceID() != r.instance.ID {
+	if rank(c.State.Status) < rank("running") || instanceID(c) != r.instance.ID {
 		return errors.New("the container was stopped or paused meanwhile")
 	}
 	return cause
@@ -249,7 +210,7 @@ func (r *dockerRun) blame(cause error) error {
 // kill kills the command's process if the agent sees it. What is killed is the
 // process that had the number when it was looked up, so whether it is the right one
 // is asked after that: it is in the container, and the command still runs under it.
-func (r *dockerRun) kill(ctx context.Context, pid int) {
+func (r *run) kill(ctx context.Context, pid int) {
 	if pid <= 1 {
 		return
 	}
@@ -261,15 +222,15 @@ func (r *dockerRun) kill(ctx context.Context, pid int) {
 	if !containerPID(r.d.proc, pid, r.container, false) {
 		return
 	}
-	if exec, err := r.d.inspectExec(ctx, r.id); err != nil || !exec.Running || exec.Pid != pid {
+	if exec, err := r.d.client.InspectExec(ctx, r.id); err != nil || !exec.Running || exec.Pid != pid {
 		return
 	}
 	if p.Kill() != nil {
 		return // it is not ours to kill: it goes on running, as if it were not seen
 	}
 	// The next turn shall not find it dying.
-	for ; ctx.Err() == nil; dockerPause(ctx, 2*time.Millisecond) {
-		if exec, err := r.d.inspectExec(ctx, r.id); err == nil && !exec.Running {
+	for ; ctx.Err() == nil; pause(ctx, 2*time.Millisecond) {
+		if exec, err := r.d.client.InspectExec(ctx, r.id); err == nil && !exec.Running {
 			r.forget(r.id)
 			return
 		}
@@ -277,7 +238,7 @@ func (r *dockerRun) kill(ctx context.Context, pid int) {
 }
 
 // remember keeps that this run may not have ended.
-func (r *dockerRun) remember() {
+func (r *run) remember() {
 	r.d.mu.Lock()
 	defer r.d.mu.Unlock()
 	if r.d.targets[r.target.name] != r.target || r.target.view.instance.ID != r.instance.ID {
@@ -290,18 +251,10 @@ func (r *dockerRun) remember() {
 }
 
 // forget undoes remember.
-func (r *dockerRun) forget(id string) {
+func (r *run) forget(id string) {
 	r.d.mu.Lock()
 	defer r.d.mu.Unlock()
 	if r.target.unfinished[r.command] == id {
 		delete(r.target.unfinished, r.command)
 	}
-}
-
-func (d *Source) inspectExec(ctx context.Context, id string) (*dockerExec, error) {
-	exec := new(dockerExec)
-	if err := d.client.call(ctx, http.MethodGet, d.client.versioned("/exec/"+id+"/json"), nil, exec); err != nil {
-		return nil, fmt.Errorf("inspect the exec: %w", err)
-	}
-	return exec, nil
 }

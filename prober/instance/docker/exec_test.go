@@ -12,14 +12,15 @@ import (
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/gate"
+	"github.com/prober-exporter/prober_exporter/internal/testutil/dockerd"
 )
 
 // A command runs with its variables; its output comes in order and its exit code is the
 // daemon's: 127 too, if there was a process.
 func TestDockerExec(t *testing.T) {
-	s, f := dockerRunning(t)
+	s, f := running(t)
 	for _, exit := range []int{0, 3, 127, 137} {
-		e := newDockerExecs(f, exit, frame(1, "out ")+frame(2, "err ")+frame(1, "")+frame(1, strings.Repeat("x", 60000)))
+		e := newExecs(t, f, exit, frame(1, "out ")+frame(2, "err ")+frame(1, "")+frame(1, strings.Repeat("x", 60000)))
 		code, output, err := s.in(10*time.Second, "check", "$HOME")
 		if want := "out err " + strings.Repeat("x", 60000); code != exit || output != want || err != nil {
 			t.Errorf("got %d, %.20q, %v; want %d", code, output, err, exit)
@@ -33,9 +34,9 @@ func TestDockerExec(t *testing.T) {
 
 // A daemon that forgets processes does not turn exit code 127 into something else.
 func TestDockerExecForgottenProcess(t *testing.T) {
-	s, f := dockerRunning(t)
+	s, f := running(t)
 	for _, output := range []string{frame(2, "sh: curl: not found\n"), frame(1, "Error: x"), ""} {
-		newDockerExecs(f, 127, output).pid = 0
+		newExecs(t, f, 127, output).pid = 0
 		if code, _, err := s.in(10*time.Second, "sh"); code != 127 || err != nil {
 			t.Errorf("%q: got %d, %v; want 127", output, code, err)
 		}
@@ -44,8 +45,8 @@ func TestDockerExecForgottenProcess(t *testing.T) {
 
 // A command that has closed its output ends when it ends.
 func TestDockerExecClosesOutput(t *testing.T) {
-	s, f := dockerRunning(t)
-	e := newDockerExecs(f, 5, "")
+	s, f := running(t)
+	e := newExecs(t, f, 5, "")
 	e.mu.Lock()
 	e.running["e1"] = true
 	e.mu.Unlock()
@@ -57,7 +58,7 @@ func TestDockerExecClosesOutput(t *testing.T) {
 		}
 		done <- code
 	}()
-	s.until("it was looked at 3 times", func() bool { return f.count("GET /v1.41/exec/e1/json") >= 3 })
+	s.until("it was looked at 3 times", func() bool { return f.Count("GET /v1.41/exec/e1/json") >= 3 })
 	e.mu.Lock()
 	e.running["e1"] = false
 	e.mu.Unlock()
@@ -68,30 +69,30 @@ func TestDockerExecClosesOutput(t *testing.T) {
 
 // What could not be started says so, with the daemon's words, and is never a timeout.
 func TestDockerExecNotStarted(t *testing.T) {
-	s, f := dockerRunning(t)
+	s, f := running(t)
 	for name, c := range map[string]struct {
 		prepare func()
 		want    string
 	}{
 		"no such file": {func() {
-			newDockerExecs(f, 127, frame(1, "OCI runtime exec failed: no such file\r\n")).pid = 0
+			newExecs(t, f, 127, frame(1, "OCI runtime exec failed: no such file\r\n")).pid = 0
 		}, "OCI runtime exec failed: no such file"},
-		"cannot be executed": {func() { newDockerExecs(f, 126, frame(1, "OCI runtime exec failed: denied\r\n")).pid = 0 }, "denied"},
+		"cannot be executed": {func() { newExecs(t, f, 126, frame(1, "OCI runtime exec failed: denied\r\n")).pid = 0 }, "denied"},
 		"of podman": {func() {
-			newDockerExecs(f, 126, frame(2, "Error: runc: exec failed: denied: OCI permission denied\r\n")).pid = 0
+			newExecs(t, f, 126, frame(2, "Error: runc: exec failed: denied: OCI permission denied\r\n")).pid = 0
 		}, "OCI permission denied"},
 		"refused": {func() {
-			f.fault("/containers/"+dockerID(1)+"/exec", says(409, `{"message":"Container is paused"}`))
+			f.Fault("/containers/"+dockerd.ID(1)+"/exec", dockerd.Says(409, `{"message":"Container is paused"}`))
 		}, "create the exec: status 409: Container is paused"},
-		"no ID": {func() { f.fault("/containers/"+dockerID(1)+"/exec", says(201, `{}`)) }, "no ID"},
+		"no ID": {func() { f.Fault("/containers/"+dockerd.ID(1)+"/exec", dockerd.Says(201, `{}`)) }, "no ID"},
 		"not started": {func() {
-			newDockerExecs(f, 0, "")
-			f.fault("/exec/", says(400, `{"message":"OCI: nope"}`))
+			newExecs(t, f, 0, "")
+			f.Fault("/exec/", dockerd.Says(400, `{"message":"OCI: nope"}`))
 		}, "start the exec: status 400: OCI: nope"},
-		"hangs at create": {func() { f.fault("/containers/"+dockerID(1)+"/exec", hangs) }, "deadline"},
+		"hangs at create": {func() { f.Fault("/containers/"+dockerd.ID(1)+"/exec", dockerd.Hangs) }, "deadline"},
 		"hangs at start": {func() {
-			newDockerExecs(f, 0, "")
-			f.fault("/exec/", hangs)
+			newExecs(t, f, 0, "")
+			f.Fault("/exec/", dockerd.Hangs)
 		}, "deadline"},
 	} {
 		c.prepare()
@@ -108,9 +109,9 @@ func TestDockerExecNotStarted(t *testing.T) {
 
 // Where no container runs, nothing is started, and the daemon is not asked.
 func TestDockerExecNoContainer(t *testing.T) {
-	f := newDockerDaemon(t)
-	s := newDockerTest(t, f.socket)
-	e := newDockerExecs(f, 0, "")
+	f := dockerd.New(t)
+	s := newWorld(t, f.Socket)
+	e := newExecs(t, f, 0, "")
 	check := func(want string) {
 		t.Helper()
 		if _, _, err := s.in(time.Second, "check"); err == nil || !strings.Contains(err.Error(), want) || !isNotStarted(err) {
@@ -118,15 +119,15 @@ func TestDockerExecNoContainer(t *testing.T) {
 		}
 	}
 	check("no container")
-	f.set("app", 1, "paused", 1)
+	f.Set("app", 1, "paused", 1)
 	s.watch("app")
 	s.run()
-	s.await("app", dockerLife(1, 1, gate.PhaseUnknown))
+	s.await("app", life(1, 1, gate.PhaseUnknown))
 	s.until("up", s.Up)
 	check("paused")
-	f.set("app", 1, "restarting", 1)
-	f.event("die", 1)
-	s.await("app", dockerLife(1, 1, gate.Waiting))
+	f.Set("app", 1, "restarting", 1)
+	f.Event("die", 1)
+	s.await("app", life(1, 1, gate.Waiting))
 	check("does not run")
 	if n := e.count(); n != 0 {
 		t.Errorf("%d created, want 0", n)
@@ -136,7 +137,7 @@ func TestDockerExecNoContainer(t *testing.T) {
 // Output that is cut, or is not in frames, and an exit code that the daemon does not
 // know, are errors that say nothing of the target.
 func TestDockerExecBroken(t *testing.T) {
-	s, f := dockerRunning(t)
+	s, f := running(t)
 	for name, output := range map[string]string{
 		"half a header": "\x01\x00\x00",
 		"half a frame":  frame(1, "whole")[:10],
@@ -145,13 +146,13 @@ func TestDockerExecBroken(t *testing.T) {
 		"the daemon's":  frame(3, "lost the container"),
 		"half of that":  frame(3, "lost the container")[:12],
 	} {
-		newDockerExecs(f, 0, output)
+		newExecs(t, f, 0, output)
 		_, _, err := s.in(10*time.Second, name)
 		if err == nil || isNotStarted(err) || errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	newDockerExecs(f, nil, "")
+	newExecs(t, f, nil, "")
 	if _, _, err := s.in(10*time.Second, "no code"); err == nil || !strings.Contains(err.Error(), "exit code") {
 		t.Errorf("got %v, want that there is no exit code", err)
 	}

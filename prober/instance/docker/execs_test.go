@@ -16,10 +16,11 @@ import (
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/gate"
+	"github.com/prober-exporter/prober_exporter/internal/testutil/dockerd"
 )
 
-// dockerExecs plays the commands in a daemon's containers: each exec gets the same.
-type dockerExecs struct {
+// execs plays the commands in a daemon's containers: each exec gets the same.
+type execs struct {
 	mu      sync.Mutex
 	created []map[string]any
 	running map[string]bool
@@ -35,21 +36,21 @@ func frame(from byte, text string) string {
 	return string([]byte{from, 0, 0, 0, 0, 0, byte(len(text) >> 8), byte(len(text))}) + text
 }
 
-// newDockerExecs makes the daemon know commands that end with that code after output.
-func newDockerExecs(f *dockerDaemon, exit any, output string) *dockerExecs {
-	e := &dockerExecs{running: make(map[string]bool), pid: 4711, exit: exit, output: output, after: make(chan struct{})}
+// newExecs makes the daemon know commands that end with that code after output.
+func newExecs(t testing.TB, f *dockerd.Daemon, exit any, output string) *execs {
+	e := &execs{running: make(map[string]bool), pid: 4711, exit: exit, output: output, after: make(chan struct{})}
 	close(e.after)
-	f.fault("/containers/"+dockerID(1)+"/exec", func(w http.ResponseWriter, r *http.Request) {
+	f.Fault("/containers/"+dockerd.ID(1)+"/exec", func(w http.ResponseWriter, r *http.Request) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		var asked map[string]any
 		if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
-			f.t.Error(err)
+			t.Error(err)
 		}
 		e.created = append(e.created, asked)
 		fmt.Fprintf(w, `{"Id":"e%d"}`, len(e.created))
 	})
-	f.fault("/exec/", func(w http.ResponseWriter, r *http.Request) {
+	f.Fault("/exec/", func(w http.ResponseWriter, r *http.Request) {
 		id := strings.Split(r.URL.Path, "/")[3]
 		e.mu.Lock()
 		defer e.mu.Unlock()
@@ -64,7 +65,7 @@ func newDockerExecs(f *dockerDaemon, exit any, output string) *dockerExecs {
 		var how map[string]bool
 		json.NewDecoder(r.Body).Decode(&how)
 		if len(how) != 2 || how["Detach"] || how["Tty"] {
-			f.t.Errorf("started with %v", how)
+			t.Errorf("started with %v", how)
 		}
 		fmt.Fprint(w, e.output)
 		w.(http.Flusher).Flush()
@@ -80,7 +81,7 @@ func newDockerExecs(f *dockerDaemon, exit any, output string) *dockerExecs {
 }
 
 // hang makes commands run until release is called.
-func (e *dockerExecs) hang(ids ...string) (release func()) {
+func (e *execs) hang(ids ...string) (release func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	after := make(chan struct{})
@@ -96,21 +97,21 @@ func (e *dockerExecs) hang(ids ...string) (release func()) {
 	})
 }
 
-func (e *dockerExecs) count() int {
+func (e *execs) count() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return len(e.created)
 }
 
-// dockerRunning is a source that sees its container run, and the daemon.
-func dockerRunning(t *testing.T) (*dockerTest, *dockerDaemon) {
+// running is a source that sees its container run, and the daemon.
+func running(t *testing.T) (*world, *dockerd.Daemon) {
 	t.Helper()
-	f := newDockerDaemon(t)
-	s := newDockerTest(t, f.socket)
-	f.set("app", 1, "running", 1)
+	f := dockerd.New(t)
+	s := newWorld(t, f.Socket)
+	f.Set("app", 1, "running", 1)
 	s.watch("app")
 	s.run()
-	s.await("app", dockerLife(1, 1, gate.Running))
+	s.await("app", life(1, 1, gate.Running))
 	s.until("up", s.Up)
 	return s, f
 }
@@ -120,7 +121,7 @@ func dockerRunning(t *testing.T) (*dockerTest, *dockerDaemon) {
 const soon = 500 * time.Millisecond
 
 // in runs a command with a timeout.
-func (s *dockerTest) in(timeout time.Duration, command ...string) (code int, output string, err error) {
+func (s *world) in(timeout time.Duration, command ...string) (code int, output string, err error) {
 	ctx, cancel := context.WithTimeout(s.t.Context(), timeout)
 	defer cancel()
 	var b bytes.Buffer

@@ -14,26 +14,27 @@ import (
 	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/gate"
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
+	"github.com/prober-exporter/prober_exporter/internal/testutil/dockerd"
 )
 
-// dockerTest is a source with its log.
-type dockerTest struct {
+// world is a source with its log.
+type world struct {
 	*Source
 	t       *testing.T
 	log     *testutil.Log
 	changed chan string
 }
 
-// newDockerTest returns a source that is impatient, and does not run.
-func newDockerTest(t *testing.T, socket string) *dockerTest {
-	s := &dockerTest{t: t, log: new(testutil.Log), changed: make(chan string, 1000)}
+// newWorld returns a source that is impatient, and does not run.
+func newWorld(t *testing.T, socket string) *world {
+	s := &world{t: t, log: new(testutil.Log), changed: make(chan string, 1000)}
 	s.Source = New(socket, slog.New(slog.NewTextHandler(s.log, nil)))
 	s.minRetry, s.maxRetry = time.Millisecond, 4*time.Millisecond
 	return s
 }
 
 // run runs it until the test ends, or until what it returns is called.
-func (s *dockerTest) run() (stop func()) {
+func (s *world) run() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx, func(target string) { s.changed <- target }) }()
@@ -48,12 +49,12 @@ func (s *dockerTest) run() (stop func()) {
 }
 
 // watch watches a container by name, as the target of that name.
-func (s *dockerTest) watch(container string) {
+func (s *world) watch(container string) {
 	s.Watch(&config.Target{Name: container, Instance: config.Instance{Container: container}})
 }
 
 // await waits for an instance of target.
-func (s *dockerTest) await(target string, want gate.Instance) {
+func (s *world) await(target string, want gate.Instance) {
 	s.t.Helper()
 	s.eventually(func() string {
 		if got := s.Instance(target); got != want {
@@ -64,7 +65,7 @@ func (s *dockerTest) await(target string, want gate.Instance) {
 }
 
 // eventually waits until nothing is wrong.
-func (s *dockerTest) eventually(wrong func() string) {
+func (s *world) eventually(wrong func() string) {
 	s.t.Helper()
 	ticker := time.NewTicker(time.Millisecond)
 	defer ticker.Stop()
@@ -80,7 +81,7 @@ func (s *dockerTest) eventually(wrong func() string) {
 }
 
 // until waits until ok.
-func (s *dockerTest) until(what string, ok func() bool) {
+func (s *world) until(what string, ok func() bool) {
 	s.t.Helper()
 	s.eventually(func() string {
 		if ok() {
@@ -88,4 +89,13 @@ func (s *dockerTest) until(what string, ok func() bool) {
 		}
 		return "not: " + what
 	})
+}
+
+// life is the instance of the n-th container that started at that second.
+func life(n, second int, phase gate.Phase) gate.Instance {
+	return gate.Instance{
+		ID:        dockerd.ID(n)[:12] + "@" + dockerd.StartedAt(second).Format(time.RFC3339Nano),
+		Phase:     phase,
+		StartedAt: dockerd.StartedAt(second),
+	}
 }

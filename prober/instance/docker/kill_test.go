@@ -14,12 +14,13 @@ import (
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/gate"
+	"github.com/prober-exporter/prober_exporter/internal/testutil/dockerd"
 )
 
 // A hung command is killed where the agent sees its process, and is then not awaited; a
 // process that is not the command's lives, and so does one whose command has ended.
 func TestDockerExecKills(t *testing.T) {
-	s, f := dockerRunning(t)
+	s, f := running(t)
 	s.execGrace = 2 * time.Second
 	s.proc = t.TempDir()
 	start := func(cgroup string) (*exec.Cmd, <-chan error) {
@@ -38,8 +39,8 @@ func TestDockerExecKills(t *testing.T) {
 		return child, ended
 	}
 
-	child, ended := start(dockerID(1))
-	e := newDockerExecs(f, 137, "")
+	child, ended := start(dockerd.ID(1))
+	e := newExecs(t, f, 137, "")
 	e.pid = child.Process.Pid
 	release := e.hang("e1")
 	died := make(chan struct{})
@@ -56,13 +57,13 @@ func TestDockerExecKills(t *testing.T) {
 		t.Errorf("%d are awaited, want 0", len(got))
 	}
 
-	other, alive := start(dockerID(2))
-	e = newDockerExecs(f, 137, "")
+	other, alive := start(dockerd.ID(2))
+	e = newExecs(t, f, 137, "")
 	e.pid = other.Process.Pid
 	release = e.hang("e1")
 	s.in(soon, "other container")
 	release()
-	run := &dockerRun{d: s.Source, target: s.targets["app"], container: dockerID(2), id: "e1"}
+	run := &run{d: s.Source, target: s.targets["app"], container: dockerd.ID(2), id: "e1"}
 	run.kill(t.Context(), other.Process.Pid) // its command has ended
 	run.kill(t.Context(), 1)
 	select {
@@ -74,21 +75,21 @@ func TestDockerExecKills(t *testing.T) {
 
 // A command that timed out under an instance that is no longer in view is not awaited.
 func TestDockerExecOutlived(t *testing.T) {
-	s, f := dockerRunning(t)
-	release := newDockerExecs(f, 0, "").hang("e1")
+	s, f := running(t)
+	release := newExecs(t, f, 0, "").hang("e1")
 	defer release()
 	done := make(chan error, 1)
 	go func() {
 		_, _, err := s.in(500*time.Millisecond, "check")
 		done <- err
 	}()
-	s.until("it runs", func() bool { return f.count("POST /v1.41/exec/e1/start") == 1 })
+	s.until("it runs", func() bool { return f.Count("POST /v1.41/exec/e1/start") == 1 })
 	s.Forget("app")
 	if err := <-done; !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want a timeout", err)
 	}
 	s.watch("app")
-	s.await("app", dockerLife(1, 1, gate.Running))
+	s.await("app", life(1, 1, gate.Running))
 	if n := len(s.targets["app"].unfinished); n != 0 {
 		t.Errorf("%d are awaited, want 0", n)
 	}

@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/prober-exporter/prober_exporter/docker"
 )
 
 // Run watches until ctx is done. It has no error of its own: whatever ails the
@@ -18,7 +20,7 @@ func (d *Source) Run(ctx context.Context, changed func(target string)) error {
 		err := d.session(ctx, changed, func() {
 			retry = d.minRetry
 			if told {
-				d.log.Info("container engine is in reach again", "socket", d.client.socket)
+				d.log.Info("container engine is in reach again", "socket", d.client.Socket())
 			}
 			told = false
 		})
@@ -28,11 +30,11 @@ func (d *Source) Run(ctx context.Context, changed func(target string)) error {
 		}
 		if !told {
 			d.log.Warn("container engine is out of reach: the last view stays",
-				"socket", d.client.socket, "err", err, "hint", dockerHint(err))
+				"socket", d.client.Socket(), "err", err, "hint", docker.Hint(err))
 			told = true
 		}
 		// Every agent of a machine has lost the same daemon at the same moment.
-		dockerPause(ctx, retry/2+rand.N(retry/2+1))
+		pause(ctx, retry/2+rand.N(retry/2+1))
 		retry = min(2*retry, d.maxRetry)
 	}
 }
@@ -45,11 +47,11 @@ func (d *Source) session(ctx context.Context, changed func(target string), well 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
-	if err := d.client.negotiate(ctx); err != nil {
+	if err := d.client.Negotiate(ctx); err != nil {
 		return err
 	}
 	// The events first: what happens between a look and them would be lost.
-	stream, err := d.client.events(ctx)
+	stream, err := d.client.Events(ctx, eventNames)
 	if err != nil {
 		return err
 	}
@@ -88,7 +90,7 @@ func (d *Source) session(ctx context.Context, changed func(target string), well 
 			pending = false
 			d.soil(true)
 		case <-ticker.C:
-			if err := d.client.ping(ctx); err != nil {
+			if err := d.client.Ping(ctx); err != nil {
 				return err
 			}
 			d.soil(false)
@@ -107,20 +109,20 @@ func (d *Source) look(ctx context.Context, changed func(target string)) error {
 		if err != nil {
 			// A daemon can be well and hang at one container, or not know how to tell of it.
 			// The other targets do not suffer for that.
-			if pingErr := d.client.ping(ctx); pingErr != nil {
+			if pingErr := d.client.Ping(ctx); pingErr != nil {
 				return err
 			}
-			found = dockerFinding{trouble: answerUnusable, text: err.Error()}
+			found = finding{trouble: answerUnusable, text: err.Error()}
 		}
 		d.apply(e, found, changed)
 	}
 }
 
 // nextDirty takes a dirty target; one that may cost a timeout comes last.
-func (d *Source) nextDirty() *dockerTarget {
+func (d *Source) nextDirty() *watched {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var next *dockerTarget
+	var next *watched
 	for _, e := range d.targets {
 		if e.dirty && (next == nil || next.trouble == answerUnusable) {
 			next = e
@@ -133,21 +135,21 @@ func (d *Source) nextDirty() *dockerTarget {
 }
 
 // apply makes what was found the view of a target, unless it is no longer watched.
-func (d *Source) apply(e *dockerTarget, found dockerFinding, changed func(target string)) {
+func (d *Source) apply(e *watched, found finding, changed func(target string)) {
 	d.mu.Lock()
 	if d.targets[e.name] != e {
 		d.mu.Unlock()
 		return
 	}
-	before, trouble := e.view, e.trouble
+	before, beforeTrouble := e.view, e.trouble
 	e.view, e.trouble = found.view(e), found.trouble
 	if e.view.instance.ID != before.instance.ID {
 		e.unfinished = nil
 	}
 	for _, t := range [...]struct {
-		trouble dockerTrouble
+		trouble trouble
 		n       int
-	}{{trouble, -1}, {e.trouble, 1}} {
+	}{{beforeTrouble, -1}, {e.trouble, 1}} {
 		if t.trouble == answerUnusable {
 			d.unusable += t.n
 		}
@@ -156,7 +158,7 @@ func (d *Source) apply(e *dockerTarget, found dockerFinding, changed func(target
 	d.mu.Unlock()
 
 	switch found.trouble {
-	case trouble:
+	case beforeTrouble:
 	case seenClearly:
 		d.log.Info("container is seen clearly again", "target", e.name)
 	default:
@@ -198,8 +200,8 @@ func (d *Source) poke() {
 	}
 }
 
-// dockerPause waits, or until ctx is done.
-func dockerPause(ctx context.Context, wait time.Duration) {
+// pause waits, or until ctx is done.
+func pause(ctx context.Context, wait time.Duration) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {

@@ -12,13 +12,14 @@ import (
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/gate"
+	"github.com/prober-exporter/prober_exporter/internal/testutil/dockerd"
 )
 
 // A command that hangs is a timeout in each of 3 attempts, and runs 1 time; once it has
 // ended, or its container's life has, the next one is started.
 func TestDockerExecHangs(t *testing.T) {
-	s, f := dockerRunning(t)
-	e := newDockerExecs(f, 0, frame(1, "begun"))
+	s, f := running(t)
+	e := newExecs(t, f, 0, frame(1, "begun"))
 	release := e.hang("e1", "e2")
 	for range 3 {
 		if _, _, err := s.in(soon, "check"); !errors.Is(err, context.DeadlineExceeded) || isNotStarted(err) {
@@ -38,9 +39,9 @@ func TestDockerExecHangs(t *testing.T) {
 
 	defer e.hang("e4", "e5")()
 	s.in(soon, "check")
-	f.set("app", 1, "running", 2)
-	f.event("start", 1)
-	s.await("app", dockerLife(1, 2, gate.Running))
+	f.Set("app", 1, "running", 2)
+	f.Event("start", 1)
+	s.await("app", life(1, 2, gate.Running))
 	s.in(soon, "check")
 	if n := e.count(); n != 5 {
 		t.Errorf("%d run, want a fifth in the next life", n)
@@ -50,18 +51,18 @@ func TestDockerExecHangs(t *testing.T) {
 // A command that had to wait for an earlier one, and then runs out of time, has not had
 // its time: that says nothing. With time enough it counts.
 func TestDockerExecAwaitsEarlier(t *testing.T) {
-	s, f := dockerRunning(t)
-	e := newDockerExecs(f, 0, "")
+	s, f := running(t)
+	e := newExecs(t, f, 0, "")
 	release := e.hang("e1", "e2")
 	defer release()
 	s.in(soon, "check")
-	seen := f.count("GET /v1.41/exec/e1/json")
+	seen := f.Count("GET /v1.41/exec/e1/json")
 	done := make(chan error, 1)
 	go func() {
 		_, _, err := s.in(time.Second, "check")
 		done <- err
 	}()
-	s.until("it is awaited", func() bool { return f.count("GET /v1.41/exec/e1/json") > seen })
+	s.until("it is awaited", func() bool { return f.Count("GET /v1.41/exec/e1/json") > seen })
 	e.mu.Lock()
 	e.running["e1"] = false
 	e.mu.Unlock()
@@ -79,8 +80,8 @@ func TestDockerExecAwaitsEarlier(t *testing.T) {
 
 // An earlier one that the daemon cannot tell of, or has never started, is no timeout.
 func TestDockerExecEarlierUnknown(t *testing.T) {
-	s, f := dockerRunning(t)
-	e := newDockerExecs(f, 0, "")
+	s, f := running(t)
+	e := newExecs(t, f, 0, "")
 	e.pid = 0
 	defer e.hang("e1")()
 	for range 2 {
@@ -88,13 +89,13 @@ func TestDockerExecEarlierUnknown(t *testing.T) {
 			t.Errorf("never started: got %v, want an error that it was not", err)
 		}
 	}
-	f.fault("/exec/", says(500, `{"message":"sick"}`))
+	f.Fault("/exec/", dockerd.Says(500, `{"message":"sick"}`))
 	if _, _, err := s.in(time.Second, "check"); !isNotStarted(err) || !strings.Contains(err.Error(), "sick") {
 		t.Errorf("no answer: got %v, want the daemon's", err)
 	}
-	next := newDockerExecs(f, 0, "")
+	next := newExecs(t, f, 0, "")
 	next.created = e.created
-	f.fault("/exec/e1/json", says(404, ""))
+	f.Fault("/exec/e1/json", dockerd.Says(404, ""))
 	if _, _, err := s.in(10*time.Second, "check"); err != nil || next.count() != 2 {
 		t.Errorf("forgotten by the daemon: got %v and %d runs, want 2", err, next.count())
 	}
@@ -103,24 +104,24 @@ func TestDockerExecEarlierUnknown(t *testing.T) {
 // At the deadline a command that has ended counts by its exit code; a container that is
 // frozen, restarted or gone, and a daemon that does not answer, are no timeout.
 func TestDockerExecDeadline(t *testing.T) {
-	s, f := dockerRunning(t)
+	s, f := running(t)
 	s.execGrace = 2 * time.Second
-	e := newDockerExecs(f, 6, "")
+	e := newExecs(t, f, 6, "")
 	release := e.hang() // the output stays open, and nothing runs
 	if code, _, err := s.in(soon, "ended"); code != 6 || err != nil {
 		t.Errorf("ended in time: got %d, %v; want 6", code, err)
 	}
 	release()
 	for name, harm := range map[string]func(){
-		"paused":    func() { f.set("app", 1, "paused", 1) },
-		"restarted": func() { f.set("app", 1, "running", 2) },
-		"exited":    func() { f.set("app", 1, "exited", 1) },
-		"gone":      func() { f.remove("app") },
-		"no answer": func() { f.fault("/exec/", hangs) },
-		"sick":      func() { f.fault("/exec/", says(500, "")) },
+		"paused":    func() { f.Set("app", 1, "paused", 1) },
+		"restarted": func() { f.Set("app", 1, "running", 2) },
+		"exited":    func() { f.Set("app", 1, "exited", 1) },
+		"gone":      func() { f.Remove("app") },
+		"no answer": func() { f.Fault("/exec/", dockerd.Hangs) },
+		"sick":      func() { f.Fault("/exec/", dockerd.Says(500, "")) },
 	} {
-		f.set("app", 1, "running", 1)
-		e := newDockerExecs(f, 0, "")
+		f.Set("app", 1, "running", 1)
+		e := newExecs(t, f, 0, "")
 		release := e.hang("e1", "e2", "e3", "e4", "e5", "e6")
 		ctx, cancel := context.WithTimeout(t.Context(), 2*soon)
 		done := make(chan error, 1)
@@ -128,7 +129,7 @@ func TestDockerExecDeadline(t *testing.T) {
 			_, err := s.Exec(ctx, "app", []string{name}, nil, new(bytes.Buffer))
 			done <- err
 		}()
-		s.until("it runs", func() bool { return f.count("POST /v1.41/exec/e1/start") > 0 && e.count() == 1 })
+		s.until("it runs", func() bool { return f.Count("POST /v1.41/exec/e1/start") > 0 && e.count() == 1 })
 		harm()
 		if err := <-done; err == nil || errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s: got %v, want an error that is no timeout", name, err)
@@ -140,15 +141,15 @@ func TestDockerExecDeadline(t *testing.T) {
 
 // An agent that stops cuts a command short: the error is the stop.
 func TestDockerExecCancelled(t *testing.T) {
-	s, f := dockerRunning(t)
-	defer newDockerExecs(f, 0, "").hang("e1")()
+	s, f := running(t)
+	defer newExecs(t, f, 0, "").hang("e1")()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
 		_, err := s.Exec(ctx, "app", []string{"check"}, nil, new(bytes.Buffer))
 		done <- err
 	}()
-	s.until("it runs", func() bool { return f.count("POST /v1.41/exec/e1/start") == 1 })
+	s.until("it runs", func() bool { return f.Count("POST /v1.41/exec/e1/start") == 1 })
 	cancel()
 	if err := <-done; err == nil || errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want that it was cancelled", err)

@@ -12,20 +12,21 @@ import (
 
 	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/gate"
+	"github.com/prober-exporter/prober_exporter/internal/testutil/dockerd"
 	"github.com/prober-exporter/prober_exporter/prober/instance"
 )
 
 // A target that is watched again keeps its instance if it is the same container, and one
 // that is forgotten, or is another, has none.
 func TestDockerWatchAgain(t *testing.T) {
-	f := newDockerDaemon(t)
-	s := newDockerTest(t, f.socket)
-	f.set("app", 1, "running", 1)
-	f.fault("/containers/db", says(500, `{"message":"sick"}`))
+	f := dockerd.New(t)
+	s := newWorld(t, f.Socket)
+	f.Set("app", 1, "running", 1)
+	f.Fault("/containers/db", dockerd.Says(500, `{"message":"sick"}`))
 	s.watch("app")
 	s.watch("db")
 	stop := s.run()
-	want := dockerLife(1, 1, gate.Running)
+	want := life(1, 1, gate.Running)
 	s.await("app", want)
 	s.until("the source has no answer for db", func() bool { return s.Describe("db").Message != "" && !s.Up() })
 	s.Forget("db")
@@ -57,13 +58,13 @@ func TestDockerWatchAgain(t *testing.T) {
 
 // What is found of a target that was forgotten meanwhile goes nowhere.
 func TestDockerForgottenMeanwhile(t *testing.T) {
-	f := newDockerDaemon(t)
-	s := newDockerTest(t, f.socket)
+	f := dockerd.New(t)
+	s := newWorld(t, f.Socket)
 	asked, goOn := make(chan bool), make(chan bool)
-	f.fault("/containers/app", func(w http.ResponseWriter, r *http.Request) {
+	f.Fault("/containers/app", func(w http.ResponseWriter, r *http.Request) {
 		asked <- true
 		<-goOn
-		says(404, "")(w, r)
+		dockerd.Says(404, "")(w, r)
 	})
 	s.watch("app")
 	s.run()
@@ -79,25 +80,25 @@ func TestDockerForgottenMeanwhile(t *testing.T) {
 // Events of other containers, of other things, and those after which nothing is new cost
 // no call of changed; each change costs one.
 func TestDockerChanged(t *testing.T) {
-	f := newDockerDaemon(t)
-	s := newDockerTest(t, f.socket)
-	f.set("app", 1, "running", 1)
+	f := dockerd.New(t)
+	s := newWorld(t, f.Socket)
+	f.Set("app", 1, "running", 1)
 	s.watch("app")
 	s.run()
 	if got := <-s.changed; got != "app" {
 		t.Errorf("got %q", got)
 	}
 	s.until("up", s.Up)
-	before := f.count("GET /v1.41/containers/app/json")
-	f.tell("")
-	f.tell(`{"Type":"network"}`)
-	f.event("start", 7, "name", "other")
-	f.event("update", 1)
-	s.until("it has looked", func() bool { return f.count("GET /v1.41/containers/app/json") == before+1 })
-	f.set("app", 1, "paused", 1)
-	f.event("pause", 1)
+	before := f.Count("GET /v1.41/containers/app/json")
+	f.Tell("")
+	f.Tell(`{"Type":"network"}`)
+	f.Event("start", 7, "name", "other")
+	f.Event("update", 1)
+	s.until("it has looked", func() bool { return f.Count("GET /v1.41/containers/app/json") == before+1 })
+	f.Set("app", 1, "paused", 1)
+	f.Event("pause", 1)
 	<-s.changed
-	s.await("app", dockerLife(1, 1, gate.PhaseUnknown))
+	s.await("app", life(1, 1, gate.PhaseUnknown))
 	if n := len(s.changed); n != 0 {
 		t.Errorf("%d more changes, want 0", n)
 	}
@@ -105,22 +106,22 @@ func TestDockerChanged(t *testing.T) {
 
 // What events do not tell is seen by the look once in a while.
 func TestDockerRefresh(t *testing.T) {
-	f := newDockerDaemon(t)
-	s := newDockerTest(t, f.socket)
+	f := dockerd.New(t)
+	s := newWorld(t, f.Socket)
 	s.refresh = 10 * time.Millisecond
-	f.set("app", 1, "running", 1)
+	f.Set("app", 1, "running", 1)
 	s.watch("app")
 	s.run()
-	s.await("app", dockerLife(1, 1, gate.Running))
-	f.set("app", 1, "running", 2)
-	s.await("app", dockerLife(1, 2, gate.Running))
+	s.await("app", life(1, 1, gate.Running))
+	f.Set("app", 1, "running", 2)
+	s.await("app", life(1, 2, gate.Running))
 }
 
 // When a source ends, so have its goroutines: after 20 runs there are no more than before.
 func TestDockerNoLeak(t *testing.T) {
-	f := newDockerDaemon(t)
-	s := newDockerTest(t, f.socket)
-	f.set("app", 1, "running", 1)
+	f := dockerd.New(t)
+	s := newWorld(t, f.Socket)
+	f.Set("app", 1, "running", 1)
 	s.watch("app")
 	var before int
 	for i := range 21 {

@@ -1,7 +1,8 @@
 // Copyright 2026 The prober_exporter Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package docker
+// Package dockerd is a Docker Engine whose containers and faults a test sets.
+package dockerd
 
 import (
 	"encoding/json"
@@ -15,53 +16,54 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prober-exporter/prober_exporter/gate"
+	"github.com/prober-exporter/prober_exporter/docker"
 )
 
-// dockerDaemon is a daemon on a real socket, with containers that a test sets. What it
-// does wrong is said per path.
-type dockerDaemon struct {
+// Daemon is a daemon on a real socket. A test sets its containers, and its faults by path.
+type Daemon struct {
+	Socket string // the path of the socket
+
 	t      *testing.T
-	socket string
 	server *http.Server
 	listen net.Listener
 
 	mu         sync.Mutex
-	containers map[string]*dockerContainer // by name
-	labels     map[string]string           // the label of a container
-	faults     map[string]http.HandlerFunc // by the beginning of the path behind the version
-	streams    map[chan string]bool        // of events
+	containers map[string]*docker.Container // by name
+	labels     map[string]string            // the label of a container
+	faults     map[string]http.HandlerFunc  // by the beginning of the path behind the version
+	streams    map[chan string]bool         // of events
 	asked      []string
 }
 
-// dockerID is the ID of the n-th container.
-func dockerID(n int) string { return fmt.Sprintf("%02d%s", n, strings.Repeat("ab", 31)) }
+// ID is the ID of the n-th container.
+func ID(n int) string { return fmt.Sprintf("%02d%s", n, strings.Repeat("ab", 31)) }
 
-// newDockerDaemon starts one with no containers.
-func newDockerDaemon(t *testing.T) *dockerDaemon {
+// New starts a daemon without containers, which runs until the test ends.
+func New(t *testing.T) *Daemon {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "docker") //nolint:usetesting // t.TempDir is too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &dockerDaemon{
+	f := &Daemon{
 		t:          t,
-		socket:     filepath.Join(dir, "s"),
-		containers: make(map[string]*dockerContainer),
+		Socket:     filepath.Join(dir, "s"),
+		containers: make(map[string]*docker.Container),
 		labels:     make(map[string]string),
 		faults:     make(map[string]http.HandlerFunc),
 		streams:    make(map[chan string]bool),
 	}
 	t.Cleanup(func() {
-		f.stop()
+		f.Stop()
 		os.RemoveAll(dir)
 	})
-	f.start()
+	f.Start()
 	return f
 }
 
-func (f *dockerDaemon) start() {
-	l, err := net.Listen("unix", f.socket)
+// Start makes a daemon that was stopped listen again.
+func (f *Daemon) Start() {
+	l, err := net.Listen("unix", f.Socket)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -69,30 +71,33 @@ func (f *dockerDaemon) start() {
 	go f.server.Serve(l)
 }
 
-func (f *dockerDaemon) stop() {
+// Stop ends the daemon and all its connections.
+func (f *Daemon) Stop() {
 	f.listen.Close() // the server may not have begun
 	f.server.Close()
 }
 
-// fault makes answers to what begins with path those of h; nil mends it.
-func (f *dockerDaemon) fault(path string, h http.HandlerFunc) {
+// Fault makes h answer each request whose path, behind the version, begins with path. A
+// nil h mends that.
+func (f *Daemon) Fault(path string, h http.HandlerFunc) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.faults[path] = h
 }
 
-// says answers with a status and a text.
-func says(status int, text string) http.HandlerFunc {
+// Says answers with a status and a text.
+func Says(status int, text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
 		fmt.Fprint(w, text)
 	}
 }
 
-// hangs does not answer before its client goes away.
-func hangs(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+// Hangs does not answer before its client goes away.
+func Hangs(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
-func (f *dockerDaemon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP plays the API.
+func (f *Daemon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := strings.TrimPrefix(r.URL.Path, "/v1.41")
 	f.mu.Lock()
 	f.asked = append(f.asked, r.Method+" "+r.URL.Path)
@@ -118,10 +123,10 @@ func (f *dockerDaemon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case path == "/containers/json":
 		var by map[string][]string
 		json.Unmarshal([]byte(r.URL.Query().Get("filters")), &by)
-		listed := []dockerListed{}
+		listed := []docker.Listed{}
 		for name, c := range f.containers {
 			if r.URL.Query().Get("all") == "1" && len(by["label"]) == 1 && f.labels[name] == by["label"][0] {
-				listed = append(listed, dockerListed{ID: c.ID, State: c.State.Status})
+				listed = append(listed, docker.Listed{ID: c.ID, State: c.State.Status})
 			}
 		}
 		json.NewEncoder(w).Encode(listed)
@@ -133,14 +138,14 @@ func (f *dockerDaemon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 		}
-		says(404, `{"message":"No such container: `+asked+`"}`)(w, r)
+		Says(404, `{"message":"No such container: `+asked+`"}`)(w, r)
 	default:
-		says(404, `{"message":"page not found"}`)(w, r)
+		Says(404, `{"message":"page not found"}`)(w, r)
 	}
 }
 
 // serveEvents is called with mu held, and gives it away while it waits.
-func (f *dockerDaemon) serveEvents(w http.ResponseWriter, r *http.Request) {
+func (f *Daemon) serveEvents(w http.ResponseWriter, r *http.Request) {
 	events := make(chan string, 16)
 	f.streams[events] = true
 	f.mu.Unlock()
@@ -159,8 +164,8 @@ func (f *dockerDaemon) serveEvents(w http.ResponseWriter, r *http.Request) {
 	delete(f.streams, events)
 }
 
-// tell sends a line to all who hear events, cut ends their streams.
-func (f *dockerDaemon) tell(line string) {
+// Tell sends a line to all who hear events.
+func (f *Daemon) Tell(line string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for events := range f.streams {
@@ -168,7 +173,8 @@ func (f *dockerDaemon) tell(line string) {
 	}
 }
 
-func (f *dockerDaemon) cut() {
+// Cut ends all streams of events.
+func (f *Daemon) Cut() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for events := range f.streams {
@@ -177,10 +183,10 @@ func (f *dockerDaemon) cut() {
 	}
 }
 
-// event tells of an action of the n-th container, with attributes name, value...
-func (f *dockerDaemon) event(action string, n int, attributes ...string) {
-	ev := dockerEvent{Type: "container", Action: action}
-	ev.Actor.ID, ev.Actor.Attributes = dockerID(n), make(map[string]string)
+// Event tells of an action of the n-th container, with attributes name, value...
+func (f *Daemon) Event(action string, n int, attributes ...string) {
+	ev := docker.Event{Type: "container", Action: action}
+	ev.Actor.ID, ev.Actor.Attributes = ID(n), make(map[string]string)
 	for i := 0; i+1 < len(attributes); i += 2 {
 		ev.Actor.Attributes[attributes[i]] = attributes[i+1]
 	}
@@ -188,14 +194,14 @@ func (f *dockerDaemon) event(action string, n int, attributes ...string) {
 	if err != nil {
 		f.t.Error(err)
 	}
-	f.tell(string(line))
+	f.Tell(string(line))
 }
 
-// set makes the n-th container one of that name and state; it started at that second.
-func (f *dockerDaemon) set(name string, n int, status string, second int, more ...func(*dockerContainer)) {
-	c := &dockerContainer{ID: dockerID(n), Name: "/" + name}
+// Set makes the n-th container one of that name and state; it started at that second.
+func (f *Daemon) Set(name string, n int, status string, second int, more ...func(*docker.Container)) {
+	c := &docker.Container{ID: ID(n), Name: "/" + name}
 	c.State.Status = status
-	c.State.StartedAt = dockerStart(second).Format(time.RFC3339Nano)
+	c.State.StartedAt = StartedAt(second).Format(time.RFC3339Nano)
 	for _, m := range more {
 		m(c)
 	}
@@ -204,15 +210,22 @@ func (f *dockerDaemon) set(name string, n int, status string, second int, more .
 	f.containers[name] = c
 }
 
-// remove makes it vanish.
-func (f *dockerDaemon) remove(name string) {
+// Label gives a container a label, as name=value.
+func (f *Daemon) Label(name, label string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.labels[name] = label
+}
+
+// Remove makes a container vanish.
+func (f *Daemon) Remove(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.containers, name)
 }
 
-// count returns how often something was asked.
-func (f *dockerDaemon) count(request string) (n int) {
+// Count returns how often a request was made, given as method and path.
+func (f *Daemon) Count(request string) (n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, asked := range f.asked {
@@ -223,19 +236,10 @@ func (f *dockerDaemon) count(request string) (n int) {
 	return n
 }
 
-// dockerStart is a second of the containers' day; second 0 is that of one never started.
-func dockerStart(second int) time.Time {
+// StartedAt is a second of the containers' day; second 0 is that of one never started.
+func StartedAt(second int) time.Time {
 	if second == 0 {
 		return time.Time{}
 	}
 	return time.Date(2026, 1, 1, 0, 0, second, 500, time.UTC)
-}
-
-// dockerLife is the instance of the n-th container that started at that second.
-func dockerLife(n, second int, phase gate.Phase) gate.Instance {
-	return gate.Instance{
-		ID:        dockerID(n)[:12] + "@" + dockerStart(second).Format(time.RFC3339Nano),
-		Phase:     phase,
-		StartedAt: dockerStart(second),
-	}
 }

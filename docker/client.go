@@ -1,6 +1,8 @@
 // Copyright 2026 The prober_exporter Authors
 // SPDX-License-Identifier: Apache-2.0
 
+// Package docker is a client of the API of a Docker Engine, or of a Podman service, on a
+// socket of this machine.
 package docker
 
 import (
@@ -22,33 +24,39 @@ import (
 	"time"
 )
 
-// dockerMinor is the newest minor version of the API, 1.x, that this client knows.
+// newestMinor is the newest minor version of the API, 1.x, that this client knows.
 // What it uses is the same since 1.25.
-const dockerMinor = 44
+const newestMinor = 44
 
-// The most that is read of an answer, and of the text of an error.
 const (
-	maxDockerAnswer = 4 << 20
-	maxDockerError  = 4 << 10
+	// MaxAnswer bounds how many bytes of an answer are read.
+	MaxAnswer = 4 << 20
+	// maxError bounds the text of an error.
+	maxError = 4 << 10
 )
 
-// dockerClient speaks with a daemon. Every call is a connection of its own: on a
-// socket of this machine that costs next to nothing, and none is ever stale or left
-// behind.
-type dockerClient struct {
-	socket  string
-	http    *http.Client
-	timeout time.Duration // of a call
+// Client speaks with a daemon. Every call has a connection of its own: on a socket of this
+// machine a connection costs next to nothing, and none is ever stale or left behind.
+// Methods may be called concurrently.
+type Client struct {
+	// Timeout bounds each call, and the beginning of each stream. It must not change once
+	// the client is in use.
+	Timeout time.Duration
+
+	socket string
+	http   *http.Client
 
 	// prefix is the negotiated version, as paths begin with it.
 	prefix atomic.Pointer[string]
 }
 
-func newDockerClient(socket string) *dockerClient {
+// New returns a client of the daemon behind a socket, given as a path. It does not connect
+// yet.
+func New(socket string) *Client {
 	var dialer net.Dialer
-	return &dockerClient{
+	return &Client{
+		Timeout: 5 * time.Second,
 		socket:  socket,
-		timeout: 5 * time.Second,
 		http: &http.Client{
 			Transport: &http.Transport{
 				DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -63,25 +71,28 @@ func newDockerClient(socket string) *dockerClient {
 	}
 }
 
-// dockerError is an answer that says no.
-type dockerError struct {
-	status  int
-	message string
+// Socket returns the path of the daemon's socket.
+func (c *Client) Socket() string { return c.socket }
+
+// Error is an answer whose status is not a success.
+type Error struct {
+	Status  int
+	Message string // the daemon's own; empty: it gave none
 }
 
-func (e *dockerError) Error() string {
-	return fmt.Sprintf("status %d: %s", e.status, cmp.Or(e.message, http.StatusText(e.status)))
+func (e *Error) Error() string {
+	return fmt.Sprintf("status %d: %s", e.Status, cmp.Or(e.Message, http.StatusText(e.Status)))
 }
 
-// dockerLacks reports whether the daemon says that there is no such thing.
-func dockerLacks(err error) bool {
-	no, ok := errors.AsType[*dockerError](err)
-	return ok && no.status == http.StatusNotFound
+// IsNotFound reports whether the daemon says that there is no such container or exec.
+func IsNotFound(err error) bool {
+	no, ok := errors.AsType[*Error](err)
+	return ok && no.Status == http.StatusNotFound
 }
 
-// negotiate settles the version of the API: the newest that both sides know, or the
+// Negotiate settles the version of the API: the newest that both sides know, or the
 // daemon's oldest if that is newer.
-func (c *dockerClient) negotiate(ctx context.Context) error {
+func (c *Client) Negotiate(ctx context.Context) error {
 	var version struct {
 		APIVersion    string `json:"ApiVersion"`
 		MinAPIVersion string
@@ -89,23 +100,23 @@ func (c *dockerClient) negotiate(ctx context.Context) error {
 	if err := c.call(ctx, http.MethodGet, "/version", nil, &version); err != nil {
 		return fmt.Errorf("ask for the version: %w", err)
 	}
-	newest, err := dockerAPIMinor(version.APIVersion)
+	newest, err := apiMinor(version.APIVersion)
 	if err != nil {
 		return err
 	}
 	oldest := 0
 	if version.MinAPIVersion != "" {
-		if oldest, err = dockerAPIMinor(version.MinAPIVersion); err != nil {
+		if oldest, err = apiMinor(version.MinAPIVersion); err != nil {
 			return err
 		}
 	}
-	prefix := "/v1." + strconv.Itoa(max(min(dockerMinor, newest), oldest))
+	prefix := "/v1." + strconv.Itoa(max(min(newestMinor, newest), oldest))
 	c.prefix.Store(&prefix)
 	return nil
 }
 
-// dockerAPIMinor returns x of an API version 1.x.
-func dockerAPIMinor(version string) (int, error) {
+// apiMinor returns x of an API version 1.x.
+func apiMinor(version string) (int, error) {
 	rest, ok := strings.CutPrefix(version, "1.")
 	n, err := strconv.ParseUint(rest, 10, 16)
 	if !ok || err != nil {
@@ -115,15 +126,15 @@ func dockerAPIMinor(version string) (int, error) {
 }
 
 // versioned returns a path with the negotiated version.
-func (c *dockerClient) versioned(path string) string {
+func (c *Client) versioned(path string) string {
 	if prefix := c.prefix.Load(); prefix != nil {
 		return *prefix + path
 	}
 	return path
 }
 
-// ping reports whether the daemon answers.
-func (c *dockerClient) ping(ctx context.Context) error {
+// Ping reports whether the daemon answers.
+func (c *Client) Ping(ctx context.Context) error {
 	if err := c.call(ctx, http.MethodGet, "/_ping", nil, nil); err != nil {
 		return fmt.Errorf("ping: %w", err)
 	}
@@ -132,8 +143,8 @@ func (c *dockerClient) ping(ctx context.Context) error {
 
 // call makes one call within the client's timeout. The answer's JSON goes to answer,
 // unless that is nil.
-func (c *dockerClient) call(ctx context.Context, method, path string, body, answer any) error {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+func (c *Client) call(ctx context.Context, method, path string, body, answer any) error {
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	stream, err := c.open(ctx, method, path, body)
 	if err != nil {
@@ -143,10 +154,10 @@ func (c *dockerClient) call(ctx context.Context, method, path string, body, answ
 	if answer == nil {
 		return nil
 	}
-	limited := &io.LimitedReader{R: stream, N: maxDockerAnswer}
+	limited := &io.LimitedReader{R: stream, N: MaxAnswer}
 	if err := json.NewDecoder(limited).Decode(answer); err != nil {
 		if limited.N == 0 {
-			return fmt.Errorf("the answer is longer than %d bytes", maxDockerAnswer)
+			return fmt.Errorf("the answer is longer than %d bytes", MaxAnswer)
 		}
 		return fmt.Errorf("decode the answer: %w", err)
 	}
@@ -154,7 +165,7 @@ func (c *dockerClient) call(ctx context.Context, method, path string, body, answ
 }
 
 // open makes a call and returns its answer as a stream, which ends with ctx.
-func (c *dockerClient) open(ctx context.Context, method, path string, body any) (io.ReadCloser, error) {
+func (c *Client) open(ctx context.Context, method, path string, body any) (io.ReadCloser, error) {
 	var content io.Reader
 	if body != nil {
 		encoded, err := json.Marshal(body)
@@ -184,21 +195,12 @@ func (c *dockerClient) open(ctx context.Context, method, path string, body any) 
 	defer resp.Body.Close()
 	var no struct{ Message string }
 	// Without a message the status has to do.
-	_ = json.NewDecoder(io.LimitReader(resp.Body, maxDockerError)).Decode(&no)
-	return nil, &dockerError{status: resp.StatusCode, message: strings.TrimSpace(no.Message)}
+	_ = json.NewDecoder(io.LimitReader(resp.Body, maxError)).Decode(&no)
+	return nil, &Error{Status: resp.StatusCode, Message: strings.TrimSpace(no.Message)}
 }
 
-// dockerFilters encodes a filter of the daemon's for a query.
-func dockerFilters(by map[string][]string) string {
-	encoded, err := json.Marshal(by)
-	if err != nil { // strings always encode
-		return ""
-	}
-	return "?" + url.Values{"filters": {string(encoded)}}.Encode()
-}
-
-// dockerHint says what to do about a daemon that is out of reach.
-func dockerHint(err error) string {
+// Hint says what to do about a daemon that is out of reach.
+func Hint(err error) string {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "start the daemon, and mount its socket into the agent's container if it runs in one"

@@ -1,0 +1,104 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package docker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// MinIDPrefix is how many digits of an ID count as the beginning of one. A name such as db
+// or cafe is made of digits, too: with fewer, the container of somebody else could stand
+// in for one that is away.
+const MinIDPrefix = 8
+
+// Container is what a client reads of the inspection of a container.
+type Container struct {
+	ID    string `json:"Id"`
+	Name  string
+	State struct {
+		Status    string
+		OOMKilled bool
+		Pid       int
+		ExitCode  int
+		Error     string
+		StartedAt string
+	}
+	RestartCount int
+	HostConfig   struct {
+		RestartPolicy struct {
+			Name              string
+			MaximumRetryCount int
+		}
+	}
+
+	// StartedAt is State.StartedAt; Inspect sets it.
+	StartedAt time.Time `json:"-"`
+}
+
+// Listed is what a client reads of a container in a list.
+type Listed struct {
+	ID      string `json:"Id"`
+	State   string
+	Created int64
+}
+
+// Inspect asks for one container, by its name, its ID or the beginning of its ID.
+func (c *Client) Inspect(ctx context.Context, name string) (*Container, error) {
+	found := new(Container)
+	path := "/containers/" + url.PathEscape(name) + "/json"
+	err := c.call(ctx, http.MethodGet, c.versioned(path), nil, found)
+	if err == nil {
+		found.StartedAt, err = time.Parse(time.RFC3339Nano, found.State.StartedAt)
+		found.StartedAt = found.StartedAt.UTC()
+	}
+	if err == nil && len(found.ID) < MinIDPrefix {
+		err = fmt.Errorf("the answer has the ID %q", found.ID)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("inspect container %q: %w", name, err)
+	}
+	return found, nil
+}
+
+// List lists the containers that have a label, given as name=value, running or not.
+func (c *Client) List(ctx context.Context, label string) ([]Listed, error) {
+	var listed []Listed
+	path := "/containers/json" + filters(map[string][]string{"label": {label}}) + "&all=1"
+	if err := c.call(ctx, http.MethodGet, c.versioned(path), nil, &listed); err != nil {
+		return nil, fmt.Errorf("list the containers with label %q: %w", label, err)
+	}
+	return listed, nil
+}
+
+// Is reports whether a container is meant by that name or beginning of an ID.
+func (c *Container) Is(name string) bool {
+	return strings.TrimPrefix(c.Name, "/") == name || IsIDPrefix(name) && strings.HasPrefix(c.ID, name)
+}
+
+// IsIDPrefix reports whether a name may be meant as the beginning of an ID.
+func IsIDPrefix(name string) bool {
+	return len(name) >= MinIDPrefix && strings.Trim(name, "0123456789abcdef") == ""
+}
+
+// filters encodes the daemon's filters as a query.
+func filters(by map[string][]string) string {
+	encoded, err := json.Marshal(by)
+	if err != nil { // strings always encode
+		return ""
+	}
+	return "?" + url.Values{"filters": {string(encoded)}}.Encode()
+}
+
+// Line makes of a text of the daemon's a line that a log or a page can show.
+func Line(text string) string {
+	const longest = 256
+	text = strings.ToValidUTF8(text[:min(len(text), longest)], "")
+	return strings.Join(strings.Fields(text), " ")
+}
