@@ -7,12 +7,12 @@ package kubernetes
 import (
 	"context"
 	"log/slog"
-	"os"
 	"sync"
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/gate"
+	"github.com/prober-exporter/prober_exporter/kubernetes"
 	"github.com/prober-exporter/prober_exporter/prober/instance"
 )
 
@@ -20,13 +20,14 @@ import (
 // for this one pod and nothing else, with the service account of the pod.
 type Source struct {
 	log *slog.Logger
-	env kubernetesEnv
+	env kubernetes.Env
+	pace
 
 	notes instance.Notes
 	noted chan struct{} // tells Run that there are some
 
 	mu      sync.Mutex
-	targets map[string]*podTarget
+	targets map[string]*watched
 	pod     *pod // as it was seen last; never changed once it is here; nil: not seen yet
 	up      bool
 	trouble string // why the pod is not watched; empty: it is, or nobody has tried
@@ -34,21 +35,16 @@ type Source struct {
 
 var _ instance.Watcher = (*Source)(nil)
 
-// podTarget is a watched target and what is known of it.
-type podTarget struct {
+// watched is a watched target and what is known of it.
+type watched struct {
 	container string
 	instance  gate.Instance
 	details   instance.Details
 	warned    bool // that its container is none
 }
 
-// kubernetesEnv is where a container finds its API server and itself, and how
-// patient the source is.
-type kubernetesEnv struct {
-	dir      string // of the service account's files
-	getenv   func(string) string
-	hostname func() (string, error)
-
+// pace is how patient the source is.
+type pace struct {
 	request  time.Duration // what an answer may take
 	watch    time.Duration // a watch asks for an end after so long, up to twice that
 	grace    time.Duration // what it gets beyond that before it counts as dead
@@ -62,10 +58,8 @@ type kubernetesEnv struct {
 func New(log *slog.Logger) *Source {
 	return &Source{
 		log: log,
-		env: kubernetesEnv{
-			dir:      "/var/run/secrets/kubernetes.io/serviceaccount",
-			getenv:   os.Getenv,
-			hostname: os.Hostname,
+		env: kubernetes.InPod(),
+		pace: pace{
 			request:  10 * time.Second,
 			watch:    5 * time.Minute,
 			grace:    30 * time.Second,
@@ -74,7 +68,7 @@ func New(log *slog.Logger) *Source {
 			retryMax: 30 * time.Second,
 		},
 		noted:   make(chan struct{}, 1),
-		targets: make(map[string]*podTarget),
+		targets: make(map[string]*watched),
 	}
 }
 
@@ -84,7 +78,7 @@ func (k *Source) Watch(t *config.Target) {
 	k.mu.Lock()
 	w := k.targets[t.Name]
 	if w == nil || w.container != t.Instance.Container {
-		w = &podTarget{container: t.Instance.Container}
+		w = &watched{container: t.Instance.Container}
 		k.targets[t.Name] = w
 	}
 	w.see(k.pod)
@@ -151,8 +145,8 @@ func (k *Source) setUp(up bool, trouble string) bool {
 // Run watches the pod until ctx is done. It never gives up: what is wrong with the
 // environment, the token or the Role may be put right while it waits.
 func (k *Source) Run(ctx context.Context, changed func(target string)) error {
-	f := &podFollower{source: k, api: podAPI{env: k.env}, changed: changed}
-	defer f.api.close()
+	f := &follower{source: k, client: kubernetes.New(k.env, k.request), changed: changed}
+	defer f.client.Close()
 	defer k.setUp(false, "")
 	var writing sync.WaitGroup
 	defer writing.Wait()
@@ -211,7 +205,7 @@ func (k *Source) warn(target, text string) {
 }
 
 // see takes over what a pod says of the container, and reports whether that is news.
-func (w *podTarget) see(p *pod) bool {
+func (w *watched) see(p *pod) bool {
 	if p == nil {
 		return false
 	}
@@ -219,13 +213,13 @@ func (w *podTarget) see(p *pod) bool {
 	if p.gone { // what was known of the last end is still true
 		details = w.details
 	}
-	news := inst != w.instance || podDetailsDiffer(details, w.details)
+	news := inst != w.instance || detailsDiffer(details, w.details)
 	w.instance, w.details = inst, details
 	return news
 }
 
 // warn returns what is wrong with the container's name, once.
-func (w *podTarget) warn(p *pod) string {
+func (w *watched) warn(p *pod) string {
 	if p == nil || w.warned {
 		return ""
 	}
@@ -234,7 +228,7 @@ func (w *podTarget) warn(p *pod) string {
 	return text
 }
 
-func podDetailsDiffer(a, b instance.Details) bool {
+func detailsDiffer(a, b instance.Details) bool {
 	if (a.ExitCode == nil) != (b.ExitCode == nil) || a.ExitCode != nil && *a.ExitCode != *b.ExitCode {
 		return true
 	}

@@ -65,7 +65,7 @@ func TestKubernetesFollowsARestart(t *testing.T) {
 func TestKubernetesResumesAfterTheOrdinaryEnd(t *testing.T) {
 	s := newPodServer(t)
 	r := newPodRun(t, s)
-	r.env.lasting = 0
+	r.lasting = 0
 	r.start(t)
 	s.next(t, "get").answer(200, podOf("10", runsA))
 	w := s.next(t, "10").open()
@@ -289,7 +289,7 @@ func TestKubernetesLeavesNothing(t *testing.T) {
 	before := runtime.NumGoroutine()
 	for _, at := range []string{"asking", "watching", "waiting"} {
 		r := newPodRun(t, s)
-		r.env.retryMin, r.env.retryMax = time.Hour, time.Hour
+		r.retryMin, r.retryMax = time.Hour, time.Hour
 		r.start(t)
 		get := s.next(t, "get")
 		switch at {

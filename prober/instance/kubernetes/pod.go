@@ -21,9 +21,9 @@ type pod struct {
 		DeletionTimestamp *time.Time `json:"deletionTimestamp"`
 	} `json:"metadata"`
 	Spec struct {
-		RestartPolicy  string         `json:"restartPolicy"`
-		Containers     []podContainer `json:"containers"`
-		InitContainers []podContainer `json:"initContainers"`
+		RestartPolicy  string      `json:"restartPolicy"`
+		Containers     []container `json:"containers"`
+		InitContainers []container `json:"initContainers"`
 	} `json:"spec"`
 	Status struct {
 		Phase      string `json:"phase"`
@@ -31,16 +31,16 @@ type pod struct {
 			Type   string `json:"type"`
 			Status string `json:"status"`
 		} `json:"conditions"`
-		ContainerStatuses     []podContainerStatus `json:"containerStatuses"`
-		InitContainerStatuses []podContainerStatus `json:"initContainerStatuses"`
+		ContainerStatuses     []containerStatus `json:"containerStatuses"`
+		InitContainerStatuses []containerStatus `json:"initContainerStatuses"`
 	} `json:"status"`
 
 	gone bool // it has been deleted: no pod of this UID comes again
 }
 
-// podContainer is a container of a pod's spec. A restart policy of its own makes an
+// container is a container of a pod's spec. A restart policy of its own makes an
 // init container a sidecar.
-type podContainer struct {
+type container struct {
 	Name               string `json:"name"`
 	RestartPolicy      string `json:"restartPolicy"`
 	RestartPolicyRules []struct {
@@ -52,24 +52,24 @@ type podContainer struct {
 	} `json:"restartPolicyRules"`
 }
 
-type podContainerStatus struct {
-	Name        string            `json:"name"`
-	ContainerID string            `json:"containerID"`
-	State       podContainerState `json:"state"`
-	LastState   podContainerState `json:"lastState"`
+type containerStatus struct {
+	Name        string         `json:"name"`
+	ContainerID string         `json:"containerID"`
+	State       containerState `json:"state"`
+	LastState   containerState `json:"lastState"`
 }
 
-type podContainerState struct {
+type containerState struct {
 	Waiting *struct {
 		Reason string `json:"reason"`
 	} `json:"waiting"`
 	Running *struct {
 		StartedAt time.Time `json:"startedAt"`
 	} `json:"running"`
-	Terminated *podTerminated `json:"terminated"`
+	Terminated *terminated `json:"terminated"`
 }
 
-type podTerminated struct {
+type terminated struct {
 	ContainerID string    `json:"containerID"`
 	ExitCode    int       `json:"exitCode"`
 	Reason      string    `json:"reason"`
@@ -81,8 +81,8 @@ const restartAll = "RestartAllContainers"
 
 // container returns a container of the spec, and whether it is one that a kubelet
 // probes: a regular one or a sidecar.
-func (p *pod) container(name string) (c podContainer, found, probed bool) {
-	named := func(c podContainer) bool { return c.Name == name }
+func (p *pod) container(name string) (c container, found, probed bool) {
+	named := func(c container) bool { return c.Name == name }
 	if i := slices.IndexFunc(p.Spec.Containers, named); i >= 0 {
 		return p.Spec.Containers[i], true, true
 	}
@@ -90,14 +90,14 @@ func (p *pod) container(name string) (c podContainer, found, probed bool) {
 		c := p.Spec.InitContainers[i]
 		return c, true, c.RestartPolicy == "Always"
 	}
-	return podContainer{}, false, false
+	return container{}, false, false
 }
 
 // status returns the status of a container: among the regular ones if it has an ID
 // there, else among the init containers (kubelet rule 4.5); nil: neither has.
-func (p *pod) status(name string) *podContainerStatus {
-	for _, list := range [...][]podContainerStatus{p.Status.ContainerStatuses, p.Status.InitContainerStatuses} {
-		i := slices.IndexFunc(list, func(s podContainerStatus) bool { return s.Name == name })
+func (p *pod) status(name string) *containerStatus {
+	for _, list := range [...][]containerStatus{p.Status.ContainerStatuses, p.Status.InitContainerStatuses} {
+		i := slices.IndexFunc(list, func(s containerStatus) bool { return s.Name == name })
 		if i >= 0 && list[i].ContainerID != "" {
 			return &list[i]
 		}
@@ -167,12 +167,12 @@ func (p *pod) details(name string) instance.Details {
 
 // anyStatus is status for the reader of a page: a container that has never run has
 // no ID yet, but may have a reason for it.
-func (p *pod) anyStatus(name string) *podContainerStatus {
+func (p *pod) anyStatus(name string) *containerStatus {
 	if s := p.status(name); s != nil {
 		return s
 	}
-	for _, list := range [...][]podContainerStatus{p.Status.ContainerStatuses, p.Status.InitContainerStatuses} {
-		if i := slices.IndexFunc(list, func(s podContainerStatus) bool { return s.Name == name }); i >= 0 {
+	for _, list := range [...][]containerStatus{p.Status.ContainerStatuses, p.Status.InitContainerStatuses} {
+		if i := slices.IndexFunc(list, func(s containerStatus) bool { return s.Name == name }); i >= 0 {
 			return &list[i]
 		}
 	}
@@ -194,7 +194,7 @@ func (p *pod) restartsAll() bool {
 			return true
 		}
 	}
-	for _, list := range [...][]podContainerStatus{p.Status.ContainerStatuses, p.Status.InitContainerStatuses} {
+	for _, list := range [...][]containerStatus{p.Status.ContainerStatuses, p.Status.InitContainerStatuses} {
 		for _, s := range list {
 			if s.State.Terminated == nil {
 				continue
@@ -207,7 +207,7 @@ func (p *pod) restartsAll() bool {
 	return false
 }
 
-func (c podContainer) restarts(code int, podPolicy string) bool {
+func (c container) restarts(code int, podPolicy string) bool {
 	if action := c.rule(code); c.RestartPolicy != "" && (action == "Restart" || action == restartAll) {
 		return true
 	}
@@ -225,7 +225,7 @@ func (c podContainer) restarts(code int, podPolicy string) bool {
 }
 
 // rule returns the action of the first restart rule that matches an exit code.
-func (c podContainer) rule(code int) string {
+func (c container) rule(code int) string {
 	for _, r := range c.RestartPolicyRules {
 		if r.ExitCodes == nil {
 			continue

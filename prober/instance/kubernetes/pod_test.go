@@ -166,7 +166,7 @@ func TestKubernetesDetails(t *testing.T) {
 		{"a sidecar", "logger", ``, instance.Details{}},
 	} {
 		got := aPodOf(t, ``, tt.status).details(tt.container)
-		if podDetailsDiffer(got, tt.want) {
+		if detailsDiffer(got, tt.want) {
 			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
 		}
 	}

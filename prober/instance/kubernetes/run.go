@@ -8,22 +8,24 @@ import (
 	"errors"
 	"math/rand/v2"
 	"time"
+
+	"github.com/prober-exporter/prober_exporter/kubernetes"
 )
 
-// podFollower is one Run of the source: it looks at the pod, watches it from there,
+// follower is one Run of the source: it looks at the pod, watches it from there,
 // takes the watch up again where it ended, and looks anew where it cannot.
-type podFollower struct {
+type follower struct {
 	source  *Source
-	api     podAPI
+	client  *kubernetes.Client
 	changed func(target string)
 
-	version  string     // of the pod: the watch goes on from here; empty: look first
-	failures int        // in a row; they make the waits longer
-	cuts     int        // watches in a row that were cut off before they had lasted
-	told     podTrouble // what has been logged since the pod was seen
+	version  string             // of the pod: the watch goes on from here; empty: look first
+	failures int                // in a row; they make the waits longer
+	cuts     int                // watches in a row that were cut off before they had lasted
+	told     kubernetes.Trouble // what has been logged since the pod was seen
 }
 
-func (f *podFollower) run(ctx context.Context) {
+func (f *follower) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := f.turn(ctx)
 		if _, gone := f.source.known(); gone {
@@ -45,8 +47,8 @@ func (f *podFollower) run(ctx context.Context) {
 
 // turn looks if it has to, and watches as long as it can. No error: the watch came to
 // its ordinary end.
-func (f *podFollower) turn(ctx context.Context) error {
-	self, err := f.api.env.self()
+func (f *follower) turn(ctx context.Context) error {
+	self, err := f.client.Self()
 	if err != nil {
 		return err
 	}
@@ -58,25 +60,25 @@ func (f *podFollower) turn(ctx context.Context) error {
 			return nil
 		}
 	}
-	end := f.api.env.watch + rand.N(f.api.env.watch)
-	watch, cancel := context.WithTimeout(ctx, end+f.api.env.grace)
+	end := f.source.watch + rand.N(f.source.watch)
+	watch, cancel := context.WithTimeout(ctx, end+f.source.grace)
 	defer cancel()
-	stream, err := f.api.watch(watch, self, f.version, end)
+	stream, err := f.client.Watch(watch, self, f.version, end)
 	if err != nil {
-		if e, ok := errors.AsType[*podError](err); ok && e.trouble != troubleConnection {
+		if e, ok := errors.AsType[*kubernetes.Error](err); ok && e.Trouble != kubernetes.TroubleConnection {
 			f.version = "" // whatever the answer is about, a look asks for less
 		}
 		return err
 	}
-	defer stream.close()
+	defer stream.Close()
 	began := time.Now()
 	if f.cuts < 2 {
 		f.well(self)
 	}
 	err = f.follow(self, stream, began)
 	cut := false
-	if e, ok := errors.AsType[*podError](err); ok {
-		cut = e.trouble == troubleCut
+	if e, ok := errors.AsType[*kubernetes.Error](err); ok {
+		cut = e.Trouble == kubernetes.TroubleCut
 	}
 	switch lasted := f.lasted(began); {
 	case lasted && cut:
@@ -92,26 +94,29 @@ func (f *podFollower) turn(ctx context.Context) error {
 	return err
 }
 
-func (f *podFollower) lasted(began time.Time) bool { return time.Since(began) >= f.api.env.lasting }
+func (f *follower) lasted(began time.Time) bool { return time.Since(began) >= f.source.lasting }
 
 // look asks for the pod as it is. If it has been seen before and now there is none, or
 // another of its name, it is gone.
-func (f *podFollower) look(ctx context.Context, self podSelf) error {
+func (f *follower) look(ctx context.Context, self kubernetes.Self) error {
 	uid, _ := f.source.known()
-	p, err := f.api.get(ctx, self)
-	if err != nil {
-		if e, ok := errors.AsType[*podError](err); ok && e.trouble == troubleMissing && uid != "" {
+	p := new(pod)
+	if err := f.client.Get(ctx, self, p); err != nil {
+		if e, ok := errors.AsType[*kubernetes.Error](err); ok && e.Trouble == kubernetes.TroubleMissing && uid != "" {
 			f.gone()
 			return nil
 		}
 		return err
 	}
+	if p.Metadata.UID == "" || p.Metadata.ResourceVersion == "" {
+		return kubernetes.Errorf(kubernetes.TroubleAnswer, "read %s: the answer is no pod", self)
+	}
 	if uid != "" && p.Metadata.UID != uid {
 		f.gone()
 		return nil
 	}
-	if self.uid != "" && p.Metadata.UID != self.uid {
-		return podErrorf(troubleMissing, "get %s: its UID is %s, and the agent's own pod has %s", self, p.Metadata.UID, self.uid)
+	if self.UID != "" && p.Metadata.UID != self.UID {
+		return kubernetes.Errorf(kubernetes.TroubleMissing, "get %s: its UID is %s, and the agent's own pod has %s", self, p.Metadata.UID, self.UID)
 	}
 	f.version = p.Metadata.ResourceVersion
 	f.source.see(p, f.changed)
@@ -120,7 +125,7 @@ func (f *podFollower) look(ctx context.Context, self podSelf) error {
 
 // gone says that the pod has been deleted: nothing comes after it, since a pod of its
 // name that is made now has an agent of its own.
-func (f *podFollower) gone() {
+func (f *follower) gone() {
 	f.source.mu.Lock()
 	last := *f.source.pod
 	f.source.mu.Unlock()
@@ -130,18 +135,16 @@ func (f *podFollower) gone() {
 }
 
 // follow takes over what the events say until there are no more, and says why.
-func (f *podFollower) follow(self podSelf, stream *podStream, began time.Time) error {
+func (f *follower) follow(self kubernetes.Self, stream *kubernetes.Stream, began time.Time) error {
 	for {
-		var e podEvent
-		if err := stream.decode(&e); err != nil {
-			if stream.cut(err) {
-				return podErrorf(troubleCut, "watch %s: the watch was cut off again and again: %w", self, err)
-			}
-			f.version = "" // else the same would come again
-			return podErrorf(troubleAnswer, "watch %s: %w", self, err)
+		e, err := stream.Next()
+		if err == nil {
+			err = f.take(self, e)
 		}
-		if err := f.take(self, e); err != nil {
-			f.version = ""
+		if err != nil {
+			if broken, ok := errors.AsType[*kubernetes.Error](err); !ok || broken.Trouble != kubernetes.TroubleCut {
+				f.version = "" // else the same would come again
+			}
 			return err
 		}
 		if _, gone := f.source.known(); gone {
@@ -154,24 +157,13 @@ func (f *podFollower) follow(self podSelf, stream *podStream, began time.Time) e
 }
 
 // take takes over one event.
-func (f *podFollower) take(self podSelf, e podEvent) error {
-	if e.Type == "ERROR" {
-		var s podStatus
-		if err := e.object(&s); err != nil {
-			return podErrorf(troubleAnswer, "watch %s: %w", self, err)
-		}
-		trouble := troubleAnswer
-		if s.Code == 410 {
-			trouble = troubleExpired
-		}
-		return podErrorf(trouble, "watch %s: the API server ends it with %d: %s", self, s.Code, self.quote(s.Message))
-	}
+func (f *follower) take(self kubernetes.Self, e *kubernetes.Event) error {
 	p := new(pod)
-	if err := e.object(p); err != nil {
-		return podErrorf(troubleAnswer, "watch %s: %w", self, err)
+	if err := e.Decode(p); err != nil {
+		return kubernetes.Errorf(kubernetes.TroubleAnswer, "watch %s: %w", self, err)
 	}
 	if p.Metadata.ResourceVersion == "" {
-		return podErrorf(troubleAnswer, "watch %s: an event %q without a version", self, e.Type)
+		return kubernetes.Errorf(kubernetes.TroubleAnswer, "watch %s: an event %q without a version", self, e.Type)
 	}
 	f.version = p.Metadata.ResourceVersion
 	if uid, _ := f.source.known(); p.Metadata.UID != uid {
@@ -187,38 +179,38 @@ func (f *podFollower) take(self podSelf, e podEvent) error {
 }
 
 // well says that the pod is being watched.
-func (f *podFollower) well(self podSelf) {
+func (f *follower) well(self kubernetes.Self) {
 	if f.source.setUp(true, "") {
 		f.told = 0
-		f.source.log.Info("pod is watched", "namespace", self.namespace, "pod", self.name)
+		f.source.log.Info("pod is watched", "namespace", self.Namespace, "pod", self.Name)
 	}
 }
 
 // rest takes note of how a turn ended, and returns how long to wait before the next.
-func (f *podFollower) rest(err error) time.Duration {
-	e, ok := errors.AsType[*podError](err)
+func (f *follower) rest(err error) time.Duration {
+	e, ok := errors.AsType[*kubernetes.Error](err)
 	if !ok {
 		return f.backOff(0)
 	}
 	f.failures++
 	switch {
-	case e.trouble == troubleExpired && f.failures == 1:
+	case e.Trouble == kubernetes.TroubleExpired && f.failures == 1:
 		return 0 // it happens to every watch some day
-	case e.trouble == troubleCut && f.cuts < 2: // so does this
+	case e.Trouble == kubernetes.TroubleCut && f.cuts < 2: // so does this
 	default:
 		f.source.setUp(false, e.Error())
-		if f.told&e.trouble == 0 {
+		if f.told&e.Trouble == 0 {
 			f.source.log.Warn("pod is not watched", "err", e)
 		}
-		f.told |= e.trouble
+		f.told |= e.Trouble
 	}
-	return max(f.backOff(f.failures-1), e.after)
+	return max(f.backOff(f.failures-1), e.After)
 }
 
 // backOff returns the wait after so many failures: each doubles it up to a bound, and
 // up to half of it is left to chance, so that the agents of a cluster do not return to
 // a restarted API server as one.
-func (f *podFollower) backOff(failures int) time.Duration {
-	d := min(f.api.env.retryMin<<min(failures, 20), f.api.env.retryMax)
+func (f *follower) backOff(failures int) time.Duration {
+	d := min(f.source.retryMin<<min(failures, 20), f.source.retryMax)
 	return d/2 + rand.N(d/2+1)
 }

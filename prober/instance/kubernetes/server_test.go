@@ -133,13 +133,13 @@ func newPodRun(t *testing.T, s *podServer) *podRun {
 	t.Helper()
 	r := &podRun{dir: t.TempDir(), logs: make(chan string, 1000), changes: make(chan string, 1000)}
 	r.Source = New(slog.New(slog.NewTextHandler(r, nil)))
-	r.env.dir = r.dir
-	r.env.getenv = func(name string) string {
+	r.env.Dir = r.dir
+	r.env.Getenv = func(name string) string {
 		v, _ := r.environ.Load(name)
 		s, _ := v.(string)
 		return s
 	}
-	r.env.retryMin, r.env.retryMax = time.Millisecond, 4*time.Millisecond
+	r.retryMin, r.retryMax = time.Millisecond, 4*time.Millisecond
 	r.environ.Store("POD_NAME", "web-0")
 	r.file(t, "namespace", "shop")
 	r.file(t, "token", "secret-1")

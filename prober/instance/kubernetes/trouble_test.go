@@ -4,16 +4,15 @@
 package kubernetes
 
 import (
-	"errors"
 	"log/slog"
 	"net/http"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/gate"
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
+	"github.com/prober-exporter/prober_exporter/kubernetes"
 )
 
 // podAnswers are answers that are not what was asked for, and what the log says of them.
@@ -48,7 +47,7 @@ func TestKubernetesLookInTrouble(t *testing.T) {
 		{"another type", 200, `{"metadata":{"uid":7}}`, "", "cannot unmarshal"},
 		{"half a pod", 200, podOf("10", runsA)[:200], "", "unexpected EOF"},
 		{"no pod", 200, `{"kind":"Status"}`, "", "the answer is no pod"},
-		{"a huge one", 200, `{"metadata":{"x":"` + strings.Repeat("y", maxPodBytes) + `"}}`, "", "larger than 4194304 bytes"},
+		{"a huge one", 200, `{"metadata":{"x":"` + strings.Repeat("y", kubernetes.MaxObject) + `"}}`, "", "larger than 4194304 bytes"},
 	}...) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newPodServer(t)
@@ -111,7 +110,7 @@ func TestKubernetesExpiry(t *testing.T) {
 	for _, first := range []string{"answer", "event"} {
 		s := newPodServer(t)
 		r := newPodRun(t, s)
-		r.env.retryMin, r.env.retryMax = 50*time.Millisecond, 50*time.Millisecond
+		r.retryMin, r.retryMax = 50*time.Millisecond, 50*time.Millisecond
 		r.start(t)
 		s.next(t, "get").answer(200, podOf("10", runsA))
 		w := s.next(t, "10")
@@ -139,7 +138,7 @@ func TestKubernetesExpiry(t *testing.T) {
 func TestKubernetesBadEvents(t *testing.T) {
 	for _, tt := range []struct{ name, event, want string }{
 		{"garbage", "<html>\n", "invalid character"},
-		{"a huge event", `{"type":"MODIFIED","object":{"x":"` + strings.Repeat("y", maxPodBytes) + `"}}`, "larger than 4194304 bytes"},
+		{"a huge event", `{"type":"MODIFIED","object":{"x":"` + strings.Repeat("y", kubernetes.MaxObject) + `"}}`, "larger than 4194304 bytes"},
 		{"a pod that is none", `{"type":"MODIFIED","object":"pod"}`, "cannot unmarshal"},
 		{"no object", `{"type":"MODIFIED"}`, "EOF"},
 		{"a time that is none", `{"type":"MODIFIED","object":{"metadata":{"uid":"u1","resourceVersion":"11","deletionTimestamp":"soon"}}}`, "parsing time"},
@@ -173,7 +172,7 @@ func TestKubernetesBadEvents(t *testing.T) {
 func TestKubernetesCutOff(t *testing.T) {
 	s := newPodServer(t)
 	r := newPodRun(t, s)
-	r.env.lasting = 50 * time.Millisecond
+	r.lasting = 50 * time.Millisecond
 	r.start(t)
 	s.next(t, "get").answer(200, podOf("10", runsA))
 	w := s.next(t, "10").open()
@@ -214,7 +213,7 @@ func TestKubernetesCutOff(t *testing.T) {
 func TestKubernetesHangingServer(t *testing.T) {
 	s := newPodServer(t)
 	r := newPodRun(t, s)
-	r.env.request, r.env.watch, r.env.grace, r.env.lasting = time.Second, 20*time.Millisecond, 20*time.Millisecond, 0
+	r.request, r.watch, r.grace, r.lasting = time.Second, 20*time.Millisecond, 20*time.Millisecond, 0
 	r.start(t)
 	s.next(t, "get")
 	r.log(t, "level=WARN", "pod is not watched", "get pod") // which of two timers was first is not said here
@@ -254,10 +253,9 @@ func TestKubernetesServerRestart(t *testing.T) {
 }
 
 // Each failure doubles the wait, from 0.2 s to 30 s, of which up to a half is left to
-// chance; a server that asks for longer gets it, up to a minute.
+// chance; a server that asks for longer gets it.
 func TestKubernetesBackOff(t *testing.T) {
-	f := podFollower{source: New(slog.New(slog.DiscardHandler))}
-	f.api.env = f.source.env
+	f := follower{source: New(slog.New(slog.DiscardHandler))}
 	for failures, want := range []time.Duration{
 		200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond, 1600 * time.Millisecond, 3200 * time.Millisecond,
 		6400 * time.Millisecond, 12800 * time.Millisecond, 25600 * time.Millisecond, 30 * time.Second, 30 * time.Second,
@@ -271,34 +269,13 @@ func TestKubernetesBackOff(t *testing.T) {
 	if got := f.backOff(1000); got < 15*time.Second {
 		t.Errorf("after 1000 failures %v", got)
 	}
-	for _, tt := range []struct {
-		header string
-		want   time.Duration
-	}{{"7", 7 * time.Second}, {"9999", time.Minute}, {"-1", 0}, {"soon", 0}} {
-		resp := &http.Response{StatusCode: 429, Status: "429 Too Many Requests", Body: http.NoBody, Header: http.Header{"Retry-After": {tt.header}}}
-		e := refusal(podSelf{token: "x"}, "get", resp)
-		if e.after != tt.want {
-			t.Errorf("Retry-After %s: %v, want %v", tt.header, e.after, tt.want)
-		}
+	for after, most := range map[time.Duration]time.Duration{7 * time.Second: 7 * time.Second, time.Minute: time.Minute, 0: time.Second} {
 		f.failures = 0
-		if got := f.rest(e); got < tt.want || tt.want == 0 && got > time.Second {
-			t.Errorf("Retry-After %s: rests %v", tt.header, got)
+		e := kubernetes.Errorf(kubernetes.TroubleAnswer, "asks for %v", after)
+		e.After = after
+		if got := f.rest(e); got < after || got > most {
+			t.Errorf("the server asks for %v: rests %v", after, got)
 		}
-	}
-}
-
-// An error keeps its cause, and the kinds of trouble do not share a bit.
-func TestKubernetesErrors(t *testing.T) {
-	cause := errors.New("cause")
-	if err := podErrorf(troubleAnswer, "ask: %w", cause); !errors.Is(err, cause) || err.Error() != "ask: cause" {
-		t.Errorf("%v", err)
-	}
-	var all podTrouble
-	for i, tr := range []podTrouble{troubleSetup, troubleConnection, troubleCertificate, troubleUnauthorized, troubleForbidden, troubleMissing, troubleExpired, troubleAnswer, troubleCut} {
-		if tr != 1<<i || all&tr != 0 {
-			t.Errorf("trouble %s shares a bit", strconv.Itoa(i))
-		}
-		all |= tr
 	}
 }
 
@@ -307,7 +284,7 @@ func TestKubernetesErrors(t *testing.T) {
 func TestKubernetesExpiryOfALongWatch(t *testing.T) {
 	s := newPodServer(t)
 	r := newPodRun(t, s)
-	r.env.lasting, r.env.retryMin, r.env.retryMax = 0, time.Hour, time.Hour
+	r.lasting, r.retryMin, r.retryMax = 0, time.Hour, time.Hour
 	r.start(t)
 	for i := range 5 {
 		s.next(t, "get").answer(200, podOf("10", runsA))

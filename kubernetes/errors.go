@@ -1,0 +1,88 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kubernetes
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Trouble is a kind of failure. Each kind is a bit.
+type Trouble uint16
+
+// The kinds of failures.
+const (
+	TroubleSetup        Trouble = 1 << iota // the environment or the service account's files
+	TroubleConnection                       // no answer
+	TroubleCertificate                      // of the API server
+	TroubleUnauthorized                     // 401
+	TroubleForbidden                        // 403
+	TroubleMissing                          // no such pod
+	TroubleExpired                          // 410: what the watch would go on from is no more
+	TroubleAnswer                           // any other answer that is not what was asked for
+	TroubleCut                              // a watch that was cut off
+)
+
+// Error says why a request failed. Its text never holds the token.
+type Error struct {
+	Trouble Trouble
+	// After is how long the server asks to be left alone.
+	After time.Duration
+
+	err error
+}
+
+func (e *Error) Error() string { return e.err.Error() }
+
+func (e *Error) Unwrap() error { return e.err }
+
+// Errorf returns an error of a kind.
+func Errorf(trouble Trouble, format string, args ...any) *Error {
+	return &Error{Trouble: trouble, err: fmt.Errorf(format, args...)}
+}
+
+// refused is how the API server says no, as an answer or as an event of a watch.
+type refused struct {
+	Kind    string `json:"kind"`
+	Code    int    `json:"code"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+// refusal says what an answer other than 200 means and what to do about it. What the
+// server says is passed on, cut and without the token, should it be in there.
+func refusal(self Self, verb string, resp *http.Response) *Error {
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, 8<<10)) // what has come is all that can be said
+	status := refused{Message: resp.Status}
+	if json.Unmarshal(body, &status) != nil || status.Message == "" {
+		status = refused{Message: resp.Status}
+	}
+	said := self.quote(status.Message)
+	switch {
+	case resp.StatusCode == http.StatusUnauthorized:
+		return Errorf(TroubleUnauthorized, "%s %s: the API server does not accept the service account's token (401): %s", verb, self, said)
+	case resp.StatusCode == http.StatusForbidden:
+		return Errorf(TroubleForbidden, "%s %s: the Role of its service account in that namespace lacks the rule %s: %s", verb, self, self.rule(verb), said)
+	case resp.StatusCode == http.StatusGone:
+		return Errorf(TroubleExpired, "%s %s: %s", verb, self, said)
+	case resp.StatusCode == http.StatusNotFound && status.Kind == "Status" && status.Reason == "NotFound":
+		return Errorf(TroubleMissing, "%s %s: there is no such pod; set POD_NAME and POD_NAMESPACE by the downward API", verb, self)
+	}
+	e := Errorf(TroubleAnswer, "%s %s: the API server answers %d: %s", verb, self, resp.StatusCode, said)
+	if n, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && n > 0 {
+		e.After = min(time.Duration(n)*time.Second, time.Minute)
+	}
+	return e
+}
+
+// quote makes a text of the server's fit for a log.
+func (s Self) quote(text string) string {
+	text = strings.ReplaceAll(text, s.token, "[token]")
+	return strconv.Quote(text[:min(len(text), 256)])
+}

@@ -1,0 +1,37 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kubernetes
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// An error keeps its cause, and the kinds of trouble do not share a bit.
+func TestKubernetesErrors(t *testing.T) {
+	cause := errors.New("cause")
+	if err := Errorf(TroubleAnswer, "ask: %w", cause); !errors.Is(err, cause) || err.Error() != "ask: cause" {
+		t.Errorf("%v", err)
+	}
+	var all Trouble
+	for i, tr := range []Trouble{TroubleSetup, TroubleConnection, TroubleCertificate, TroubleUnauthorized, TroubleForbidden, TroubleMissing, TroubleExpired, TroubleAnswer, TroubleCut} {
+		if tr != 1<<i || all&tr != 0 {
+			t.Errorf("trouble %s shares a bit", strconv.Itoa(i))
+		}
+		all |= tr
+	}
+}
+
+// A server that asks to be left alone is, for a minute at most.
+func TestRetryAfter(t *testing.T) {
+	for header, want := range map[string]time.Duration{"7": 7 * time.Second, "9999": time.Minute, "-1": 0, "soon": 0} {
+		resp := &http.Response{StatusCode: 429, Status: "429 Too Many Requests", Body: http.NoBody, Header: http.Header{"Retry-After": {header}}}
+		if e := refusal(Self{token: "x"}, "get", resp); e.After != want {
+			t.Errorf("Retry-After %s: %v, want %v", header, e.After, want)
+		}
+	}
+}
