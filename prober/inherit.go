@@ -35,8 +35,8 @@ func (t *target) inherit(before *target, params [gate.NumKinds]gate.Params, chan
 		t.life.keepFormer(last)
 	case keyOf(&was) != keyOf(&is), t.source.Instance(t.cfg.Name).ID != *before.retired:
 		t.life.keepFormer(last)
-		if e, ok := t.source.(ender); ok && hasEnded(last) {
-			e.End(t.cfg.Name)
+		if hasEnded(last) {
+			t.source.Ended(t.cfg.Name)
 		}
 	}
 	inst := t.instance()

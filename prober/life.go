@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/gate"
-	"github.com/prober-exporter/prober_exporter/prober/instance"
 )
 
 // life is what is remembered of a target's instances; it survives a reload.
@@ -46,10 +45,8 @@ const blindHold = time.Minute
 // says otherwise.
 func (t *target) instance() gate.Instance {
 	inst, l := t.source.Instance(t.cfg.Name), &t.life
-	if inst.MaxHold == gate.UntilNewInstance {
-		if w, ok := t.source.(instance.Watcher); ok && !w.Up() {
-			inst.MaxHold = blindHold
-		}
+	if inst.MaxHold == gate.UntilNewInstance && !t.source.Up() {
+		inst.MaxHold = blindHold
 	}
 	r := l.rare
 	if r != nil && r.declared > 0 && r.of == inst.From && r.of != "" {
@@ -183,11 +180,7 @@ func (t *target) dropFormer(inst gate.Instance) {
 
 // details returns what the log says of an instance beyond its phase.
 func (t *target) details() (args []any) {
-	watcher, ok := t.source.(instance.Watcher)
-	if !ok {
-		return nil
-	}
-	d := watcher.Describe(t.cfg.Name)
+	d := t.source.Describe(t.cfg.Name)
 	if d.ExitCode != nil {
 		args = append(args, "exit_code", *d.ExitCode)
 	}
@@ -219,10 +212,6 @@ func (t *target) failEnded(inst gate.Instance, now time.Time) {
 
 // tellHeld tells the source when a probe begins or ends to wait for a new instance.
 func (t *target) tellHeld() {
-	h, ok := t.source.(holder)
-	if !ok {
-		return
-	}
 	held := false
 	for _, w := range t.workers {
 		p := t.state.Probe(w.kind)
@@ -230,7 +219,7 @@ func (t *target) tellHeld() {
 	}
 	if held != t.held {
 		t.held = held
-		h.Hold(t.cfg.Name, held)
+		t.source.Held(t.cfg.Name, held)
 	}
 }
 
@@ -241,8 +230,7 @@ func (t *target) refresh(now time.Time) (entries []entry) {
 	defer t.mu.Unlock()
 	inst := t.instance()
 	changed := inst != t.life.seen
-	s, canLose := t.source.(loser)
-	if lost := canLose && s.Lost(t.cfg.Name); t.retired == nil && (changed || lost) {
+	if t.retired == nil && (changed || t.source.InDoubt(t.cfg.Name)) {
 		if changed {
 			entries = t.see(inst, now)
 			t.publish(inst, now)
@@ -260,7 +248,7 @@ func (t *target) declare(now time.Time) []entry {
 	defer t.mu.Unlock()
 	l := &t.life
 	switch of := t.source.Instance(t.cfg.Name).ID; {
-	case t.begin():
+	case t.source.Declare(t.cfg.Name):
 	case of == "":
 		if r := l.rare; r != nil && r.former.ID != "" {
 			r.former.ID, r.former.StartedAt = declaredID(r.former.ID, 1), now
@@ -281,10 +269,4 @@ func (t *target) declare(now time.Time) []entry {
 	t.publish(inst, now)
 	t.poke(gate.Startup, gate.Readiness, gate.Liveness)
 	return entries
-}
-
-// begin makes a source that infers restarts begin the next instance of what has ended.
-func (t *target) begin() bool {
-	b, ok := t.source.(beginner)
-	return ok && b.Begin(t.cfg.Name)
 }

@@ -152,13 +152,11 @@ func (m *Manager) Asked(name string, k gate.Kind) {
 	if t == nil {
 		return
 	}
-	if s, ok := t.source.(asker); ok {
-		since := time.Now()
-		if p := t.cfg.Probe(k); p != nil && k == gate.Liveness {
-			since = since.Add(-p.InitialDelay) // the kubelet's own probe has kept its delay
-		}
-		s.Asked(name, since)
+	since := time.Now()
+	if p := t.cfg.Probe(k); p != nil && k == gate.Liveness {
+		since = since.Add(-p.InitialDelay) // the kubelet's own probe has kept its delay
 	}
+	t.source.Asked(name, since)
 }
 
 // Probe makes each probe of a target take a turn now (kubelet rules 2.6.3 and

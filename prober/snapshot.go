@@ -10,7 +10,6 @@ import (
 
 	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/gate"
-	"github.com/prober-exporter/prober_exporter/prober/instance"
 )
 
 // This file answers what is known at one moment, in copies that belong to the caller.
@@ -80,10 +79,8 @@ func (t *target) status(d Detail, now time.Time) TargetStatus {
 	for i, w := range t.workers {
 		s.Probes[i] = w.status(d, inst, now)
 	}
-	if watcher, ok := t.source.(instance.Watcher); ok {
-		s.Details = watcher.Describe(t.cfg.Name)
-		s.Details.Message = t.scrub.Clean(s.Details.Message, maxMessage)
-	}
+	s.Details = t.source.Describe(t.cfg.Name)
+	s.Details.Message = t.scrub.Clean(s.Details.Message, maxMessage)
 	return s
 }
 

@@ -17,32 +17,6 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/instance/process"
 )
 
-// What some sources can do beside what all do.
-type (
-	// A looker takes a fresh look before Look returns. A worker asks for it after an
-	// attempt that did not succeed, so that an end is seen before its consequences count;
-	// and until its first success, which proves that there is something to see.
-	looker interface{ Look(ctx context.Context) }
-	// A misser is told of an attempt that has failed, before Look is called because of it.
-	misser interface{ Missed(target string) }
-	// A loser can say that nobody knows whether a target has ended, and that an attempt
-	// would tell.
-	loser interface{ Lost(target string) bool }
-	// An asker is told that a kubelet asks about a target, and since when its container has
-	// run if the kubelet has just begun to ask.
-	asker interface {
-		Asked(target string, since time.Time)
-	}
-	// A holder watches more closely while a probe waits for a new instance.
-	holder interface {
-		Hold(target string, held bool)
-	}
-	// A beginner can be told that what has ended runs again.
-	beginner interface{ Begin(target string) bool }
-	// An ender can be told that what it has not seen had ended before.
-	ender interface{ End(target string) }
-)
-
 // newWatcher returns the source that c asks for; nil: one that need not look.
 func newWatcher(c *config.Instance, log *slog.Logger) instance.Watcher {
 	switch log = log.With("source", c.Source); c.Source {

@@ -55,6 +55,8 @@ func TestSourcesComeAndGo(t *testing.T) {
 // runner is a view that runs commands where the target is.
 type runner struct{ *view }
 
+func (r runner) Runner() instance.Runner { return r }
+
 func (r runner) Exec(_ context.Context, name string, command, _ []string, out io.Writer) (int, error) {
 	_, err := fmt.Fprint(out, name, command)
 	return 0, err

@@ -18,12 +18,14 @@ import (
 
 // view is a source that a test plays: it sees what it is told.
 type view struct {
+	instance.Defaults
+
 	mu      sync.Mutex
 	seen    map[string]gate.Instance
 	details instance.Details
 	watched string // a word for each Watch (+name) and Forget (-name)
-	held    string // a word for each Hold: name, or !name when it ends
-	missed  string // a word for each Missed
+	held    string // a word for each Held: name, or !name when it ends
+	missed  string // a word for each AttemptFailed
 	asked   string // a word for each Asked
 	lost    bool
 	down    bool
@@ -47,14 +49,14 @@ func (v *view) note(to *string, word string) {
 
 func (v *view) Watch(t *config.Target)           { v.note(&v.watched, "+"+t.Name) }
 func (v *view) Forget(name string)               { v.note(&v.watched, "-"+name) }
-func (v *view) Hold(name string, held bool)      { v.note(&v.held, map[bool]string{false: "!"}[held]+name) }
+func (v *view) Held(name string, held bool)      { v.note(&v.held, map[bool]string{false: "!"}[held]+name) }
 func (v *view) Describe(string) instance.Details { return v.details }
 
-func (v *view) Missed(name string) { v.note(&v.missed, name) }
+func (v *view) AttemptFailed(name string) { v.note(&v.missed, name) }
 
 func (v *view) Asked(name string, since time.Time) { v.note(&v.asked, name+time.Until(since).String()) }
 
-func (v *view) Lost(string) bool {
+func (v *view) InDoubt(string) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.lost
@@ -77,6 +79,8 @@ func (v *view) Run(ctx context.Context, changed func(string)) error {
 	v.runs--
 	return nil
 }
+
+func (v *view) CanLook() bool { return true }
 
 func (v *view) Look(ctx context.Context) {
 	v.mu.Lock()

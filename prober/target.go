@@ -101,7 +101,7 @@ func newTarget(m *Manager, c *config.Target, source instance.Source, before *tar
 // newAttempt returns what an attempt of a probe does. A command runs where the
 // source says that the target is, if it can run one there (kubelet rule 11.5).
 func newAttempt(m *Manager, c *config.Target, p *config.Probe, source instance.Source) action.Func {
-	if runner, ok := source.(action.Runner); ok && p.Exec != nil {
+	if runner := source.Runner(); runner != nil && p.Exec != nil {
 		return action.NewExecIn(runner, c, p)
 	}
 	return m.newAction(c, p)

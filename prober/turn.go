@@ -189,30 +189,30 @@ const (
 // look has the source take a fresh look, if it can; twice, if the attempt ended as it
 // does when the process at the other end dies.
 func (w *worker) look(ctx context.Context, made tried) {
-	l, ok := w.target.source.(looker)
-	if !ok {
+	source, name := w.target.source, w.target.cfg.Name
+	if !source.CanLook() {
 		return
 	}
-	if s, ok := l.(misser); ok && made.outcome() == Failed {
-		s.Missed(w.target.cfg.Name)
+	if made.outcome() == Failed {
+		source.AttemptFailed(name)
 	}
 	ctx, cancel := context.WithTimeout(ctx, max(lookAgain+lookAgain/2, min(w.probe.Timeout, maxLook)))
 	defer cancel()
-	was := w.target.source.Instance(w.target.cfg.Name)
-	l.Look(ctx)
+	was := source.Instance(name)
+	source.Look(ctx)
 	switch made.Reason {
 	case action.ConnectionReset, action.HTTPProtocol, action.TLS, action.GRPCStatus, action.Other:
 	default:
 		return
 	}
-	if w.target.source.Instance(w.target.cfg.Name) != was {
+	if source.Instance(name) != was {
 		return
 	}
 	again := time.NewTimer(lookAgain)
 	defer again.Stop()
 	select {
 	case <-again.C:
-		l.Look(ctx)
+		source.Look(ctx)
 	case <-ctx.Done():
 	}
 }

@@ -13,6 +13,7 @@ import (
 // Static is one instance for ever: restarts are not seen. Its initial delays count
 // from StartedAt.
 type Static struct {
+	Defaults
 	StartedAt time.Time
 }
 

@@ -10,6 +10,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/gate"
 )
 
+var _ Source = Static{}
+
 // A static source has one instance for ever, which runs since the target was first
 // heard of, and holds nothing.
 func TestStatic(t *testing.T) {
@@ -17,5 +19,15 @@ func TestStatic(t *testing.T) {
 	want := gate.Instance{ID: "static", Phase: gate.Running, StartedAt: first, MaxHold: gate.Never}
 	if got := (Static{StartedAt: first}).Instance("app"); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// A source with no more than the defaults is up, cannot look, is in no doubt, begins no
+// instance, and leaves commands to the agent.
+func TestDefaults(t *testing.T) {
+	s := Static{}
+	if !s.Up() || s.CanLook() || s.InDoubt("app") || s.Declare("app") || s.Runner() != nil || s.Describe("app") != (Details{}) {
+		t.Errorf("up %t, looks %t, in doubt %t, declares %t, runs with %v, describes %+v",
+			s.Up(), s.CanLook(), s.InDoubt("app"), s.Declare("app"), s.Runner(), s.Describe("app"))
 	}
 }

@@ -22,6 +22,8 @@ import (
 // lost with a connection, and a daemon may hang without closing one, it looks at
 // everything after each connect and once in a while.
 type Source struct {
+	instance.Defaults
+
 	client *docker.Client
 	log    *slog.Logger
 

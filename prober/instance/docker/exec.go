@@ -14,6 +14,7 @@ import (
 
 	"github.com/prober-exporter/prober_exporter/docker"
 	"github.com/prober-exporter/prober_exporter/gate"
+	"github.com/prober-exporter/prober_exporter/prober/instance"
 )
 
 // notStartedError says that a command was not started: it says nothing of the target.
@@ -34,6 +35,9 @@ func (e *notStartedError) Unwrap() error {
 func (e *notStartedError) NotStarted() bool { return true }
 
 func notStarted(err error) error { return &notStartedError{err} }
+
+// Runner returns the source itself.
+func (d *Source) Runner() instance.Runner { return d }
 
 // Exec runs a command inside the target's container, with env added to the
 // container's own, and returns its exit code. Stdout and stderr go to output, in

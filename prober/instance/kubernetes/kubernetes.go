@@ -19,6 +19,8 @@ import (
 // Source watches containers of the agent's own pod at the API server. It asks
 // for this one pod and nothing else, with the service account of the pod.
 type Source struct {
+	instance.Defaults
+
 	log *slog.Logger
 	env kubernetes.Env
 	pace

@@ -58,7 +58,7 @@ func TestListenerOtherMethod(t *testing.T) {
 func TestListenerBrokenAfterTheEnd(t *testing.T) {
 	inBubble(t, 0, []uint64{1}, func(l *Source, b *board, told func() string, _ *bytes.Buffer) {
 		b.set()
-		l.Missed("app")
+		l.AttemptFailed("app")
 		time.Sleep(1500 * time.Millisecond)
 		b.fail(errors.New("too many open files"))
 		told()

@@ -28,6 +28,8 @@ const (
 // namespace, which all containers of a pod share: a process that was restarted has
 // new ones. It needs no privilege. One read serves all targets.
 type Source struct {
+	instance.Defaults
+
 	log   *slog.Logger
 	notes instance.Notes
 	wake  chan struct{} // there is something new to wait for, or to tell
@@ -148,6 +150,9 @@ func (s *Source) hurry() {
 	default:
 	}
 }
+
+// CanLook returns true.
+func (s *Source) CanLook() bool { return true }
 
 // Look returns once sockets have been read that were there after the call, and all
 // changes that this brought are told. It returns early when ctx is done, and only

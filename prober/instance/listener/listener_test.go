@@ -131,12 +131,12 @@ func TestListenerRefresh(t *testing.T) {
 			}
 		}
 		count("at rest", 2)
-		l.Hold("app", true)
+		l.Held("app", true)
 		count("held", 20)
-		l.Hold("app", false)
+		l.Held("app", false)
 		count("not held any more", 2)
 		b.set()
-		l.Missed("app")
+		l.AttemptFailed("app")
 		time.Sleep(time.Second)
 		if got := told(); got != "app" || l.Instance("app").Phase != gate.Terminated {
 			t.Errorf("a second after the end: told %q, %+v", got, l.Instance("app"))
@@ -172,7 +172,7 @@ func TestListenerLook(t *testing.T) {
 	inBubble(t, 0, []uint64{1}, func(l *Source, b *board, told func() string, _ *bytes.Buffer) {
 		time.Sleep(time.Second / 3)
 		b.set()
-		l.Missed("app")
+		l.AttemptFailed("app")
 		l.Look(context.Background())
 		if got := told(); got != "app" || l.Instance("app").Phase != gate.Terminated {
 			t.Errorf("told %q, %+v", got, l.Instance("app"))
@@ -211,7 +211,7 @@ func TestListenerLooksAfterAFreeze(t *testing.T) {
 		b.mu.Unlock()
 		time.Sleep(30 * time.Second) // the read that is under way
 		b.set()
-		l.Missed("app")
+		l.AttemptFailed("app")
 		begin := time.Now()
 		l.Look(context.Background())
 		if took := time.Since(begin); took > time.Second || l.Instance("app").Phase != gate.Terminated {

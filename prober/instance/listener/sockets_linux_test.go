@@ -45,7 +45,7 @@ func watchingPorts(t *testing.T, ports ...int) (l *Source, look func() gate.Inst
 	})
 	t.Cleanup(func() { cancel(); done.Wait() })
 	return l, func() gate.Instance {
-		l.Missed("app")
+		l.AttemptFailed("app")
 		l.Look(ctx)
 		return l.Instance("app")
 	}

@@ -11,8 +11,8 @@ import (
 
 // What a listener is told, by the probes of its targets and by those who ask about them.
 
-// Hold tells that a probe of the target waits for a new instance, or no more.
-func (s *Source) Hold(target string, held bool) {
+// Held tells whether a probe of the target waits for a new instance.
+func (s *Source) Held(target string, held bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if l := s.targets[target]; l != nil && l.held != held {
@@ -21,9 +21,9 @@ func (s *Source) Hold(target string, held bool) {
 	}
 }
 
-// End tells that the target had ended before it was watched here: if nobody listens,
+// Ended tells that the target had ended before it was watched here: if nobody listens,
 // that is not taken for a target whose sockets cannot be seen.
-func (s *Source) End(target string) {
+func (s *Source) Ended(target string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if l := s.targets[target]; l != nil {
@@ -32,9 +32,9 @@ func (s *Source) End(target string) {
 	}
 }
 
-// Begin makes the next instance of a target that has ended begin now, although it
+// Declare makes the next instance of a target that has ended begin now, although it
 // does not listen yet. It reports whether it did.
-func (s *Source) Begin(target string) bool {
+func (s *Source) Declare(target string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.targets[target]
@@ -45,9 +45,9 @@ func (s *Source) Begin(target string) bool {
 	return true
 }
 
-// Missed tells that an attempt at the target has failed: if its sockets have gone, that is
+// AttemptFailed tells that an attempt at the target has failed: if its sockets have gone, that is
 // the end of its instance. Look comes after it.
-func (s *Source) Missed(target string) {
+func (s *Source) AttemptFailed(target string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if l := s.targets[target]; l != nil {
@@ -55,9 +55,9 @@ func (s *Source) Missed(target string) {
 	}
 }
 
-// Lost reports whether the sockets of the target are gone and nobody knows yet whether it
+// InDoubt reports whether the sockets of the target are gone and nobody knows yet whether it
 // has ended. An attempt tells.
-func (s *Source) Lost(target string) bool {
+func (s *Source) InDoubt(target string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.targets[target]

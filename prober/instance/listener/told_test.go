@@ -14,14 +14,14 @@ import (
 // What has ended can be told to run, and nothing else can.
 func TestListenerBegin(t *testing.T) {
 	inBubble(t, 0, []uint64{1}, func(l *Source, b *board, told func() string, _ *bytes.Buffer) {
-		if l.Begin("app") || l.Begin("nobody") {
+		if l.Declare("app") || l.Declare("nobody") {
 			t.Error("something that runs, or nobody, was begun")
 		}
 		b.set()
-		l.Missed("app")
+		l.AttemptFailed("app")
 		time.Sleep(time.Second)
 		told()
-		if now := time.Now(); !l.Begin("app") || l.Instance("app").StartedAt != now || l.Instance("app").Phase != gate.Running {
+		if now := time.Now(); !l.Declare("app") || l.Instance("app").StartedAt != now || l.Instance("app").Phase != gate.Running {
 			t.Errorf("got %+v, want one that runs since %v", l.Instance("app"), now)
 		}
 		if got := l.Describe("app").Message; got != "does not listen yet" {
@@ -38,8 +38,8 @@ func TestListenerLost(t *testing.T) {
 		b.set()
 		time.Sleep(time.Second)
 		b.since()
-		if got := told(); got != "app" || !l.Lost("app") || l.Lost("nobody") || l.Instance("app") != was {
-			t.Errorf("told %q, lost %t, %+v", got, l.Lost("app"), l.Instance("app"))
+		if got := told(); got != "app" || !l.InDoubt("app") || l.InDoubt("nobody") || l.Instance("app") != was {
+			t.Errorf("told %q, lost %t, %+v", got, l.InDoubt("app"), l.Instance("app"))
 		}
 		time.Sleep(time.Second)
 		if got := b.since(); got < 9 || got > 11 {
@@ -47,12 +47,12 @@ func TestListenerLost(t *testing.T) {
 		}
 		b.set(2)
 		time.Sleep(150 * time.Millisecond)
-		if got := l.Instance("app"); l.Lost("app") || got.From != was.ID || told() != "app" {
+		if got := l.Instance("app"); l.InDoubt("app") || got.From != was.ID || told() != "app" {
 			t.Errorf("listens again: %+v", got)
 		}
 		b.set()
 		time.Sleep(time.Second + handOverGap + 150*time.Millisecond)
-		if got := l.Instance("app"); l.Lost("app") || got.Phase != gate.Terminated {
+		if got := l.Instance("app"); l.InDoubt("app") || got.Phase != gate.Terminated {
 			t.Errorf("%v without a socket: %+v", handOverGap, got)
 		}
 	})
@@ -73,7 +73,7 @@ func TestListenerAsked(t *testing.T) {
 			t.Fatalf("asked while it listens: %+v", was)
 		}
 		b.set()
-		l.Missed("app")
+		l.AttemptFailed("app")
 		time.Sleep(time.Second)
 		if got := ask(); got.Phase != gate.Terminated {
 			t.Errorf("asked right after the end: %+v", got)

@@ -31,6 +31,8 @@ const (
 // agent's own process namespace: each has one leader, found by its pid file, by the port
 // that it listens at or by its command line. Every life of a leader is an instance.
 type Source struct {
+	instance.Defaults
+
 	log   *slog.Logger
 	notes instance.Notes
 	turn  chan struct{} // holds one token: who has it may look, and own what is said to be its
@@ -158,6 +160,9 @@ func (p *Source) Forget(target string) {
 	p.mu.Unlock()
 	p.poke()
 }
+
+// CanLook returns true.
+func (p *Source) CanLook() bool { return true }
 
 // Look takes a fresh look at everything, and returns when one has been taken that began
 // after the call, or when ctx is done. Any number of callers share one look.
