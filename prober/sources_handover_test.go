@@ -152,7 +152,7 @@ func TestSourceIsToldOfFailures(t *testing.T) {
 
 // Where the source has lost sight of the target the probes take their turn at once: an
 // attempt says whether it has ended.
-func TestSourceLost(t *testing.T) {
+func TestSourceInDoubt(t *testing.T) {
 	inView(t, func(w *world, v *view) {
 		v.sees(runs("a"))
 		w.sleepUntil(1500 * ms)

@@ -126,7 +126,7 @@ func (d *Source) Watch(t *config.Target) {
 		label:     t.Instance.Label,
 		dirty:     true,
 	}
-	d.poke()
+	d.wakeSession()
 }
 
 // Forget ends that.

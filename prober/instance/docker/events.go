@@ -17,7 +17,7 @@ var eventNames = []string{
 	"rename", "update", "destroy", "remove", "cleanup", "init",
 }
 
-// readEvents hears events until their stream ends, and says why it did.
+// readEvents reads events until their stream ends, and says why it did.
 func (d *Source) readEvents(stream *docker.EventStream) error {
 	defer stream.Close()
 	for {
@@ -25,18 +25,18 @@ func (d *Source) readEvents(stream *docker.EventStream) error {
 		if err != nil {
 			return err
 		}
-		d.hear(event)
+		d.mark(event)
 	}
 }
 
-// hear marks the targets that an event is about.
-func (d *Source) hear(ev *docker.Event) {
+// mark marks the targets that an event is about.
+func (d *Source) mark(ev *docker.Event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, e := range d.targets {
 		if e.about(ev) {
-			e.hear(ev)
-			d.poke()
+			e.note(ev)
+			d.wakeSession()
 		}
 	}
 }
@@ -59,8 +59,8 @@ func (e *watched) about(ev *docker.Event) bool {
 		docker.IsIDPrefix(e.container) && strings.HasPrefix(id, e.container)
 }
 
-// hear takes from an event what an inspection may come too late for, or never tells.
-func (e *watched) hear(ev *docker.Event) {
+// note takes from an event what an inspection may come too late for, or never tells.
+func (e *watched) note(ev *docker.Event) {
 	e.dirty = true
 	if ev.Actor.ID != e.view.id {
 		return

@@ -66,7 +66,7 @@ func (d *Source) session(ctx context.Context, changed func(target string), well 
 	pending, wait := false, d.minRetry
 	d.soil(false)
 	for first := true; ; first = false {
-		if err := d.look(ctx, changed); err != nil {
+		if err := d.lookAtDirty(ctx, changed); err != nil {
 			return err
 		}
 		if first {
@@ -98,8 +98,8 @@ func (d *Source) session(ctx context.Context, changed func(target string), well 
 	}
 }
 
-// look looks at all that is dirty. It returns an error if the daemon is out of reach.
-func (d *Source) look(ctx context.Context, changed func(target string)) error {
+// lookAtDirty looks at all that is dirty. It returns an error if the daemon is out of reach.
+func (d *Source) lookAtDirty(ctx context.Context, changed func(target string)) error {
 	for {
 		e := d.nextDirty()
 		if e == nil {
@@ -192,8 +192,8 @@ func (d *Source) soil(unusable bool) {
 	}
 }
 
-// poke makes the session look.
-func (d *Source) poke() {
+// wakeSession makes the session look.
+func (d *Source) wakeSession() {
 	select {
 	case d.wake <- struct{}{}:
 	default:

@@ -27,7 +27,7 @@ type follower struct {
 
 func (f *follower) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		err := f.turn(ctx)
+		err := f.session(ctx)
 		if _, gone := f.source.known(); gone {
 			f.source.setUp(true, "") // nothing more will come, and nothing is missed
 			<-ctx.Done()
@@ -45,9 +45,9 @@ func (f *follower) run(ctx context.Context) {
 	}
 }
 
-// turn looks if it has to, and watches as long as it can. No error: the watch came to
+// session looks if it has to, and watches as long as it can. No error: the watch came to
 // its ordinary end.
-func (f *follower) turn(ctx context.Context) error {
+func (f *follower) session(ctx context.Context) error {
 	self, err := f.client.Self()
 	if err != nil {
 		return err
@@ -139,7 +139,7 @@ func (f *follower) follow(self kubernetes.Self, stream *kubernetes.Stream, began
 	for {
 		e, err := stream.Next()
 		if err == nil {
-			err = f.take(self, e)
+			err = f.apply(self, e)
 		}
 		if err != nil {
 			if broken, ok := errors.AsType[*kubernetes.Error](err); !ok || broken.Trouble != kubernetes.TroubleCut {
@@ -156,8 +156,8 @@ func (f *follower) follow(self kubernetes.Self, stream *kubernetes.Stream, began
 	}
 }
 
-// take takes over one event.
-func (f *follower) take(self kubernetes.Self, e *kubernetes.Event) error {
+// apply takes over one event.
+func (f *follower) apply(self kubernetes.Self, e *kubernetes.Event) error {
 	p := new(pod)
 	if err := e.Decode(p); err != nil {
 		return kubernetes.Errorf(kubernetes.TroubleAnswer, "watch %s: %w", self, err)
@@ -186,7 +186,7 @@ func (f *follower) well(self kubernetes.Self) {
 	}
 }
 
-// rest takes note of how a turn ended, and returns how long to wait before the next.
+// rest takes note of how a session ended, and returns how long to wait before the next.
 func (f *follower) rest(err error) time.Duration {
 	e, ok := errors.AsType[*kubernetes.Error](err)
 	if !ok {

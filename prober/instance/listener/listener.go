@@ -127,12 +127,12 @@ func (s *Source) Watch(t *config.Target) {
 	if l != nil {
 		l.configure(&t.Instance, s.byPort)
 	} else {
-		l = begin(&t.Instance, s.byPort, now)
+		l = newListening(&t.Instance, s.byPort, now)
 		s.targets[t.Name] = l
 	}
 	// Nor do they need as many plans.
 	if len(s.news) > 0 || l.wait(now) < s.wait {
-		s.hurry()
+		s.wakeRun()
 	}
 }
 
@@ -143,8 +143,8 @@ func (s *Source) Forget(target string) {
 	delete(s.targets, target)
 }
 
-// hurry makes Run think anew about when to read next.
-func (s *Source) hurry() {
+// wakeRun makes Run think anew about when to read next.
+func (s *Source) wakeRun() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -253,12 +253,12 @@ func (s *Source) read(now time.Time) {
 		defer s.mu.Unlock()
 		for name, l := range s.targets {
 			if l.overdue(now) {
-				s.note(name, l, func() { l.beginWithout(now) })
+				s.note(name, l, func() { l.beginUnseen(now) })
 			}
 		}
 		return
 	}
-	same := s.take(found)
+	same := s.store(found)
 	another := s.method != s.table.How()
 	s.method = s.table.How()
 	var fates map[string]fate
@@ -270,7 +270,7 @@ func (s *Source) read(now time.Time) {
 	defer s.mu.Unlock()
 	for name, l := range s.targets {
 		if reborn[name] {
-			s.note(name, l, func() { l.beginWithout(now) })
+			s.note(name, l, func() { l.beginUnseen(now) })
 		}
 		if same && l.settled() {
 			continue
@@ -280,15 +280,15 @@ func (s *Source) read(now time.Time) {
 			if another && len(sockets) > 0 {
 				l.rebase(sockets)
 			} else {
-				l.look(sockets, fates[name], now)
+				l.infer(sockets, fates[name], now)
 			}
 		})
 	}
 }
 
-// take takes note of the sockets that were found, and reports whether they are those of
+// store takes note of the sockets that were found, and reports whether they are those of
 // the read before. Called with reading held.
-func (s *Source) take(found []proc.Socket) (same bool) {
+func (s *Source) store(found []proc.Socket) (same bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	same = slices.Equal(found, s.found)
@@ -328,5 +328,5 @@ func (s *Source) setDown(err error) {
 	default:
 		return
 	}
-	s.hurry()
+	s.wakeRun()
 }

@@ -49,9 +49,9 @@ type listening struct {
 	held    bool // a probe of the target waits for a new instance
 }
 
-// begin returns a target that is first looked at now, with the sockets there are.
+// newListening returns a target that is first looked at now, with the sockets there are.
 // They belong to an instance older than anyone remembers.
-func begin(c *config.Instance, there map[uint16][]proc.Socket, now time.Time) *listening {
+func newListening(c *config.Instance, there map[uint16][]proc.Socket, now time.Time) *listening {
 	l := &listening{listeners: c.Listeners, maxHold: c.MaxHold, refresh: c.Refresh}
 	if sockets, _ := l.of(there); len(sockets) > 0 {
 		l.sockets, l.seen = sockets, true
@@ -96,9 +96,9 @@ func (l *listening) rebase(sockets []uint64) {
 	}
 }
 
-// look draws the conclusion from the sockets there are now, and from what has become of
+// infer draws the conclusion from the sockets there are now, and from what has become of
 // who held the last ones.
-func (l *listening) look(sockets []uint64, fate fate, now time.Time) {
+func (l *listening) infer(sockets []uint64, fate fate, now time.Time) {
 	if len(sockets) == 0 {
 		l.lose(fate, now)
 		return
@@ -191,7 +191,7 @@ func (l *listening) ask(since, now time.Time) bool {
 	l.asked = true
 	switch {
 	case l.overdue(now):
-		l.beginWithout(now)
+		l.beginUnseen(now)
 	case first && l.fresh && !l.seen && since.After(l.instance.StartedAt.Add(time.Second)):
 		// The agent is older than the container: nothing that was said before is about it.
 		was := l.instance.ID
@@ -203,8 +203,8 @@ func (l *listening) ask(since, now time.Time) bool {
 	return true
 }
 
-// beginWithout begins the next instance although it does not listen.
-func (l *listening) beginWithout(now time.Time) {
+// beginUnseen begins the next instance although it does not listen.
+func (l *listening) beginUnseen(now time.Time) {
 	l.fresh = true
 	l.instance = gate.Instance{ID: timeID(now), Phase: gate.Running, StartedAt: now, MaxHold: l.maxHold}
 }

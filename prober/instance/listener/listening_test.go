@@ -39,7 +39,7 @@ func there(port uint16, ids ...uint64) map[uint16][]proc.Socket {
 // lookAt looks at the epoch, and nobody can see who holds the sockets.
 func (l *listening) lookAt(there map[uint16][]proc.Socket) {
 	ids, _ := l.of(there)
-	l.look(ids, unseen, epoch)
+	l.infer(ids, unseen, epoch)
 }
 
 // follow takes a look a second, at the sockets whose ids are the digits of each word;
@@ -76,14 +76,14 @@ func follow(script string) string {
 			}
 		}
 		if l == nil {
-			l = begin(&watch, there(80, set...), now)
+			l = newListening(&watch, there(80, set...), now)
 		} else {
 			if asked {
 				l.ask(now, now)
 			}
 			l.held, l.missed = held, l.missed || missed
 			sockets, _ := l.of(there(80, set...))
-			l.look(sockets, f, now)
+			l.infer(sockets, f, now)
 		}
 		if _, known := ids[l.instance.ID]; !known {
 			ids[l.instance.ID] = len(ids) + 1
@@ -151,20 +151,20 @@ func TestListeningRules(t *testing.T) {
 // An instance that was there before the agent has no start, so that its delays are
 // behind it; every later one starts when it is first seen.
 func TestListeningStart(t *testing.T) {
-	l := begin(&watch, there(80, 1), epoch)
+	l := newListening(&watch, there(80, 1), epoch)
 	if !l.instance.StartedAt.IsZero() || l.instance.ID != "socket-1" || l.instance.MaxHold != 5*time.Second {
 		t.Errorf("the first: %+v", l.instance)
 	}
 	later := epoch.Add(time.Minute)
-	l.look([]uint64{0xabc}, unseen, later)
+	l.infer([]uint64{0xabc}, unseen, later)
 	if l.instance.StartedAt != later || l.instance.ID != "socket-abc" {
 		t.Errorf("the second: %+v", l.instance)
 	}
-	l = begin(&watch, nil, epoch)
+	l = newListening(&watch, nil, epoch)
 	if l.instance.StartedAt != epoch || l.instance.LivenessLag != unseenGrace || l.instance.ID != "since-20260101T000000.000Z" {
 		t.Errorf("unseen: %+v", l.instance)
 	}
-	l.look([]uint64{1}, unseen, later)
+	l.infer([]uint64{1}, unseen, later)
 	if l.instance.StartedAt != epoch || l.instance.LivenessLag != time.Minute || l.instance.ID != "socket-1" {
 		t.Errorf("seen at last: %+v", l.instance)
 	}
@@ -177,7 +177,7 @@ func TestListeningConfigure(t *testing.T) {
 	moved.Listeners = []config.Listener{{Host: "127.0.0.1", Port: 81}}
 	moved.MaxHold = 7 * time.Second
 
-	l := begin(&watch, there(80, 1), epoch)
+	l := newListening(&watch, there(80, 1), epoch)
 	l.configure(&moved, there(81, 2))
 	if l.instance.ID != "socket-1" || l.instance.MaxHold != 7*time.Second {
 		t.Errorf("moved: %+v", l.instance)
@@ -196,8 +196,8 @@ func TestListeningConfigure(t *testing.T) {
 		t.Errorf("moved to where nobody listens: %+v, want the same, as static", l.instance)
 	}
 
-	l = begin(&watch, there(80, 1), epoch)
-	l.look(nil, gone, epoch)
+	l = newListening(&watch, there(80, 1), epoch)
+	l.infer(nil, gone, epoch)
 	l.configure(&moved, there(81, 2))
 	if l.instance.Phase != gate.Terminated {
 		t.Errorf("a reload began an instance: %+v", l.instance)
@@ -207,7 +207,7 @@ func TestListeningConfigure(t *testing.T) {
 		t.Errorf("after a reload while it had ended: %+v", l.instance)
 	}
 
-	l = begin(&watch, nil, epoch)
+	l = newListening(&watch, nil, epoch)
 	longer := watch
 	longer.MaxHold = time.Hour
 	l.configure(&longer, nil)
@@ -219,16 +219,16 @@ func TestListeningConfigure(t *testing.T) {
 // A target that had ended before it was watched goes on having ended until it listens,
 // or for maxHold and a sign of life; one that listens runs.
 func TestListeningHadEnded(t *testing.T) {
-	l := begin(&watch, nil, epoch)
+	l := newListening(&watch, nil, epoch)
 	l.end(epoch)
-	l.look(nil, unseen, epoch.Add(4*time.Second))
+	l.infer(nil, unseen, epoch.Add(4*time.Second))
 	if l.instance.Phase != gate.Terminated || l.overdue(epoch.Add(4*time.Second)) {
 		t.Errorf("after 4 s: %+v", l.instance)
 	}
 	if !l.overdue(epoch.Add(5 * time.Second)) {
 		t.Errorf("after 5 s: %+v", l.instance)
 	}
-	l = begin(&watch, there(80, 1), epoch)
+	l = newListening(&watch, there(80, 1), epoch)
 	l.end(epoch)
 	if l.instance.Phase != gate.Running {
 		t.Errorf("it listens: %+v", l.instance)
@@ -282,7 +282,7 @@ func TestServes(t *testing.T) {
 func FuzzListening(f *testing.F) {
 	f.Add([]byte{1, 2, 0, 0, 0, 3, 129, 128})
 	f.Fuzz(func(t *testing.T, looks []byte) {
-		l := begin(&watch, nil, epoch)
+		l := newListening(&watch, nil, epoch)
 		for i, b := range looks {
 			var set []uint64
 			for id := range 6 {
@@ -294,7 +294,7 @@ func FuzzListening(f *testing.F) {
 			l.held = b>>7 == 1
 			now := epoch.Add(time.Duration(i) * time.Second)
 			l.missed = b>>6&1 == 1
-			l.look(set, fate(i%4), now)
+			l.infer(set, fate(i%4), now)
 			is := l.instance
 			switch {
 			case is.ID == "":
@@ -316,7 +316,7 @@ func BenchmarkListeningLook(b *testing.B) {
 	for port := range uint16(1000) {
 		maps.Copy(all, there(port, uint64(port)))
 	}
-	l := begin(&watch, all, epoch)
+	l := newListening(&watch, all, epoch)
 	b.ReportAllocs()
 	for b.Loop() {
 		l.lookAt(all)

@@ -17,7 +17,7 @@ func (s *Source) Held(target string, held bool) {
 	defer s.mu.Unlock()
 	if l := s.targets[target]; l != nil && l.held != held {
 		l.held = held
-		s.hurry()
+		s.wakeRun()
 	}
 }
 
@@ -28,7 +28,7 @@ func (s *Source) Ended(target string) {
 	defer s.mu.Unlock()
 	if l := s.targets[target]; l != nil {
 		l.end(time.Now())
-		s.hurry()
+		s.wakeRun()
 	}
 }
 
@@ -41,7 +41,7 @@ func (s *Source) Declare(target string) bool {
 	if l == nil || l.instance.Phase == gate.Running {
 		return false
 	}
-	l.beginWithout(time.Now())
+	l.beginUnseen(time.Now())
 	return true
 }
 
@@ -73,6 +73,6 @@ func (s *Source) Asked(target string, since time.Time) {
 	defer s.mu.Unlock()
 	if l := s.targets[target]; l != nil && l.ask(since, time.Now()) {
 		s.news = append(s.news, target)
-		s.hurry()
+		s.wakeRun()
 	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // What has ended can be told to run, and nothing else can.
-func TestListenerBegin(t *testing.T) {
+func TestListenerDeclare(t *testing.T) {
 	inBubble(t, 0, []uint64{1}, func(l *Source, b *board, told func() string, _ *bytes.Buffer) {
 		if l.Declare("app") || l.Declare("nobody") {
 			t.Error("something that runs, or nobody, was begun")
@@ -32,7 +32,7 @@ func TestListenerBegin(t *testing.T) {
 
 // Sockets that are gone are looked for ten times a second, and whoever asks is told that an
 // attempt would say whether the target has ended; without one it has after 2 s.
-func TestListenerLost(t *testing.T) {
+func TestListenerInDoubt(t *testing.T) {
 	inBubble(t, 0, []uint64{1}, func(l *Source, b *board, told func() string, _ *bytes.Buffer) {
 		was := l.Instance("app")
 		b.set()

@@ -15,7 +15,7 @@ import (
 // ends waits for the ends of processes, each by a pidfd in the runtime's poller: no
 // thread waits, and nobody has to ask.
 type ends struct {
-	seen chan struct{} // tells that there is something to take
+	seen chan struct{} // tells that there is something to collect
 	proc.FS
 	waits map[proc.Process]*os.File // nil: its end is not told, it has to be asked for
 	wait  sync.WaitGroup
@@ -41,7 +41,7 @@ func (e *ends) follow(leaders map[proc.Process]bool) (ask bool) {
 	for who := range leaders {
 		f, known := e.waits[who]
 		if !known {
-			f = e.begin(who)
+			f = e.open(who)
 			e.waits[who] = f
 		}
 		ask = ask || f == nil
@@ -49,8 +49,8 @@ func (e *ends) follow(leaders map[proc.Process]bool) (ask bool) {
 	return ask
 }
 
-// begin waits for one, if the kernel will tell.
-func (e *ends) begin(who proc.Process) *os.File {
+// open waits for one, if the kernel will tell.
+func (e *ends) open(who proc.Process) *os.File {
 	fd, err := unix.PidfdOpen(who.PID, 0)
 	if err != nil {
 		return nil // it has ended, or the kernel or a filter does not let us
@@ -73,7 +73,7 @@ func (e *ends) begin(who proc.Process) *os.File {
 	}
 	e.wait.Go(func() {
 		// Whether it has ended, or the poller takes no pidfd, or nobody waits any more,
-		// who takes it will find out.
+		// who collects it will find out.
 		_ = raw.Read(func(fd uintptr) bool {
 			poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 			n, err := unix.Poll(poll, 0)
@@ -98,8 +98,8 @@ func (e *ends) drop(who proc.Process, f *os.File) {
 	}
 }
 
-// take returns those that have ended. A leader that is not seen to have, is asked for.
-func (e *ends) take() map[proc.Process]bool {
+// collect returns those that have ended. A leader that is not seen to have, is asked for.
+func (e *ends) collect() map[proc.Process]bool {
 	e.mu.Lock()
 	ended := e.ended
 	e.ended = make(map[proc.Process]*os.File)

@@ -23,7 +23,7 @@ var (
 	errItself = errors.New("the pid file names the agent itself: they must share a process namespace (in a pod: shareProcessNamespace: true)")
 )
 
-// eyes are what a look needs. They are of who has the turn.
+// eyes are what a look needs. They are of who holds the token.
 type eyes struct {
 	procs proc.FS
 	boot  string        // the first 8 digits of the boot's id
@@ -72,7 +72,7 @@ func (e *eyes) listening() {
 }
 
 // look looks at some targets and publishes what it sees. It returns how much of its time
-// went into what is spaced on its own. The caller has the turn.
+// went into what is spaced on its own. The caller holds the token.
 func (p *Source) look(ws []*watched) (aside time.Duration) {
 	e := &p.eyes
 	e.aside, e.current = 0, false

@@ -40,6 +40,6 @@ func newEnds() *ends { return &ends{} }
 
 func (*ends) follow(map[proc.Process]bool) bool { return false }
 
-func (*ends) take() map[proc.Process]bool { return nil }
+func (*ends) collect() map[proc.Process]bool { return nil }
 
 func (*ends) close() {}

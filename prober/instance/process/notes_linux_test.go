@@ -12,12 +12,12 @@ import (
 )
 
 // A log that asks the source something itself does not hold up the source: it is written
-// without the turn.
-func TestProcessLogsWithoutTheTurn(t *testing.T) {
+// without the token.
+func TestProcessLogsWithoutTheToken(t *testing.T) {
 	logged := make(chan string, 10)
 	var p *Source
 	p = New(slog.New(testutil.LogFunc(func(line string) {
-		p.Look(t.Context()) // takes the turn
+		p.Look(t.Context()) // takes the token
 		logged <- line
 	})))
 	t.Cleanup(func() { p.eyes.sockets.Close() })

@@ -35,9 +35,9 @@ type Source struct {
 
 	log   *slog.Logger
 	notes instance.Notes
-	turn  chan struct{} // holds one token: who has it may look, and own what is said to be its
+	token chan struct{} // one: who holds it may look, and owns what is said to be its
 	wake  chan struct{} // tells Run that there is something to say
-	eyes  eyes          // what is needed to see; of who has the turn
+	eyes  eyes          // what is needed to see; of who holds the token
 
 	mu      sync.Mutex // short, and never over a system call
 	targets map[string]*watched
@@ -59,9 +59,9 @@ type sought struct {
 // watched is a target.
 type watched struct {
 	name   string
-	sought // written by who has the turn, under Source.mu
+	sought // written by who holds the token, under Source.mu
 
-	// Of who has the turn.
+	// Of who holds the token.
 	pattern  *regexp.Regexp
 	lead     proc.Process // the last leader; zero: none yet
 	alive    bool         // it runs
@@ -85,7 +85,7 @@ type watched struct {
 // New returns a source without targets.
 func New(log *slog.Logger) *Source {
 	return &Source{
-		log: log, turn: make(chan struct{}, 1), wake: make(chan struct{}, 1),
+		log: log, token: make(chan struct{}, 1), wake: make(chan struct{}, 1),
 		targets: make(map[string]*watched), changed: make(map[string]bool),
 	}
 }
@@ -124,8 +124,8 @@ func (p *Source) Up() bool {
 // a look at once.
 func (p *Source) Watch(t *config.Target) {
 	want := sought{pidFile: t.Instance.PIDFile, port: t.Instance.Port.Number, match: t.Instance.Match}
-	p.turn <- struct{}{}
-	defer func() { <-p.turn }()
+	p.token <- struct{}{}
+	defer func() { <-p.token }()
 	p.mu.Lock()
 	w := p.targets[t.Name]
 	if w == nil {
@@ -144,7 +144,7 @@ func (p *Source) Watch(t *config.Target) {
 		w.pattern = regexp.MustCompile(want.match) // which the configuration has checked
 	}
 	p.look([]*watched{w})
-	p.poke()
+	p.wakeRun()
 }
 
 // Forget ends that.
@@ -158,7 +158,7 @@ func (p *Source) Forget(target string) {
 		delete(p.changed, target)
 	}
 	p.mu.Unlock()
-	p.poke()
+	p.wakeRun()
 }
 
 // CanLook returns true.
@@ -170,7 +170,7 @@ func (p *Source) Look(ctx context.Context) {
 	asked := time.Now()
 	for {
 		select {
-		case p.turn <- struct{}{}:
+		case p.token <- struct{}{}:
 		case <-ctx.Done():
 			return
 		}
@@ -181,10 +181,10 @@ func (p *Source) Look(ctx context.Context) {
 			if began.Before(asked) {
 				p.lookAtAll()
 			}
-			<-p.turn
+			<-p.token
 			return
 		}
-		<-p.turn
+		<-p.token
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:

@@ -226,10 +226,10 @@ func TestProcessLookCancelled(t *testing.T) {
 	defer cancel()
 	p.again = time.Now().Add(time.Hour)
 	p.Look(ctx)
-	p.turn <- struct{}{}
+	p.token <- struct{}{}
 	p.Look(ctx)
-	p.inTurn(ctx, func() { t.Error("ran without the turn") })
-	<-p.turn
+	p.withToken(ctx, func() { t.Error("ran without the token") })
+	<-p.token
 }
 
 // Run leaves nothing behind: after 3 runs over 20 processes the open descriptors are as

@@ -14,7 +14,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/instance/proc"
 )
 
-// lookAtAll is a look at every target, by who has the turn.
+// lookAtAll is a look at every target, by who holds the token.
 func (p *Source) lookAtAll() {
 	began := time.Now()
 	aside := p.look(p.all())
@@ -22,7 +22,7 @@ func (p *Source) lookAtAll() {
 	p.mu.Lock()
 	p.began, p.again = began, ended.Add(instance.LookGap(ended.Sub(began)-aside))
 	p.mu.Unlock()
-	p.poke()
+	p.wakeRun()
 }
 
 // all returns the targets.
@@ -36,8 +36,8 @@ func (p *Source) all() []*watched {
 	return ws
 }
 
-// poke makes Run go round.
-func (p *Source) poke() {
+// wakeRun makes Run go round.
+func (p *Source) wakeRun() {
 	select {
 	case p.wake <- struct{}{}:
 	default:
@@ -60,9 +60,9 @@ func (p *Source) Run(ctx context.Context, changed func(target string)) error {
 			return nil
 		case <-p.wake: // somebody else has looked
 		case <-ends.seen:
-			p.inTurn(ctx, func() { p.look(p.led(ends.take())) })
+			p.withToken(ctx, func() { p.look(p.led(ends.collect())) })
 		case <-timer.C:
-			p.inTurn(ctx, p.lookAtAll)
+			p.withToken(ctx, p.lookAtAll)
 		}
 		if wait := p.follow(ends); wait > 0 {
 			timer.Reset(wait)
@@ -72,12 +72,12 @@ func (p *Source) Run(ctx context.Context, changed func(target string)) error {
 	}
 }
 
-// inTurn waits for the turn, and runs f in it.
-func (p *Source) inTurn(ctx context.Context, f func()) {
+// withToken waits for the token, and runs f with it.
+func (p *Source) withToken(ctx context.Context, f func()) {
 	select {
-	case p.turn <- struct{}{}:
+	case p.token <- struct{}{}:
 		f()
-		<-p.turn
+		<-p.token
 	case <-ctx.Done():
 	}
 }
