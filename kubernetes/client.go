@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// MaxObject bounds how many bytes an answer or an event may have. etcd takes 1.5 MiB of a pod in its
-// binary form, which is less than this as JSON.
+// MaxObject bounds how many bytes an answer or an event may have. etcd takes 1.5 MiB of a
+// pod in its binary form, which is less than this as JSON.
 const MaxObject = 4 << 20
 
 // Client asks the API server over HTTP/1.1: one connection with one request at a time,
@@ -39,7 +39,8 @@ func New(env Env, timeout time.Duration) *Client { return &Client{env: env, time
 // replaced every hour or so.
 func (a *Client) Self() (Self, error) { return a.env.self() }
 
-// Get decodes the pod, as it is now, into pod. Every error of the client is an *Error.
+// Get asks for the agent's pod and decodes the answer into pod. Every error of the client
+// is an *Error.
 func (a *Client) Get(ctx context.Context, self Self, pod any) error {
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()

@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// Trouble is a kind of failure. Each kind is a bit.
+// Trouble is a kind of failure. Each kind is a bit of its own, so that a Trouble can hold
+// several.
 type Trouble uint16
 
 // The kinds of failures.
@@ -47,7 +48,7 @@ func Errorf(trouble Trouble, format string, args ...any) *Error {
 	return &Error{Trouble: trouble, err: fmt.Errorf(format, args...)}
 }
 
-// refused is how the API server says no, as an answer or as an event of a watch.
+// refused is how the API server refuses a request, in an answer or in an event of a watch.
 type refused struct {
 	Kind    string `json:"kind"`
 	Code    int    `json:"code"`

@@ -12,7 +12,7 @@ import (
 	"net/http"
 )
 
-// Event is an event of a watch. Its type is none of ERROR: that is an error of Next.
+// Event is an event of a watch. Next returns one of the type ERROR as an error.
 type Event struct {
 	Type   string          `json:"type"`
 	Object json.RawMessage `json:"object"`
@@ -42,7 +42,7 @@ func newStream(self Self, body io.ReadCloser) *Stream {
 	return s
 }
 
-// bounded is what a stream decodes from.
+// bounded is the reader that a stream decodes from.
 type bounded struct{ *Stream }
 
 // Read passes on what comes, within the bound.

@@ -26,6 +26,7 @@ type Daemon struct {
 	t      *testing.T
 	server *http.Server
 	listen net.Listener
+	serves sync.WaitGroup // the goroutine that accepts connections
 
 	mu         sync.Mutex
 	containers map[string]*docker.Container // by name
@@ -68,17 +69,19 @@ func (f *Daemon) Start() {
 		f.t.Fatal(err)
 	}
 	f.server, f.listen = &http.Server{Handler: f}, l
-	go f.server.Serve(l)
+	server := f.server
+	f.serves.Go(func() { server.Serve(l) })
 }
 
 // Stop ends the daemon and all its connections.
 func (f *Daemon) Stop() {
 	f.listen.Close() // the server may not have begun
 	f.server.Close()
+	f.serves.Wait()
 }
 
 // Fault makes h answer each request whose path, behind the version, begins with path. A
-// nil h mends that.
+// nil h ends the fault.
 func (f *Daemon) Fault(path string, h http.HandlerFunc) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
