@@ -31,7 +31,7 @@ var systemHelpers = map[string]func(args []string){
 		}
 		record(args[0], strings.Join(pids, " "))
 		if args[1] == "stay" {
-			time.Sleep(time.Minute)
+			linger()
 		}
 	},
 	// escape leaves a process in a session of its own that holds the output open.
@@ -39,7 +39,7 @@ var systemHelpers = map[string]func(args []string){
 		fmt.Print("bye")
 		record(args[0], strconv.Itoa(spawn(&syscall.SysProcAttr{Setsid: true}, "/bin/sleep", "60")))
 		if args[1] == "stay" {
-			time.Sleep(time.Minute)
+			linger()
 		}
 	},
 	// chatter is escape with a process that never stops writing.
@@ -57,7 +57,7 @@ var systemHelpers = map[string]func(args []string){
 			os.Exit(1)
 		}
 		record(args[0], strconv.Itoa(os.Getpid()))
-		time.Sleep(time.Minute)
+		linger()
 	},
 	"scarce": scarce,
 	"init":   beInit,

@@ -77,12 +77,16 @@ var helpers = map[string]func(args []string){
 	},
 	// serve is what benchmarks probe: see servedApart.
 	"serve": serveApart,
-	// sleep says that it is there, by a file, and sleeps.
+	// sleep says that it is there, by a file, and hangs.
 	"sleep": func(args []string) {
 		os.WriteFile(args[0], []byte(strconv.Itoa(os.Getpid())), 0o600)
-		time.Sleep(time.Minute)
+		linger()
 	},
 }
+
+// linger is how a helper hangs: for longer than any test waits, and not for ever, should
+// nobody kill the helper.
+func linger() { <-time.After(time.Minute) }
 
 // helperExec is an exec action that runs a helper.
 func helperExec(t testing.TB, timeout time.Duration, helper string, args ...string) Func {

@@ -21,11 +21,10 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/instance/proc"
 )
 
-// board is a table of sockets that a test writes; a read of it takes cost.
+// board is a table of sockets that a test writes.
 type board struct {
-	cost time.Duration
-
 	mu     sync.Mutex
+	pass   func() // the time that a read takes; nil: none
 	found  []proc.Socket
 	err    error
 	method string
@@ -34,9 +33,11 @@ type board struct {
 
 func (b *board) Read(into []proc.Socket) ([]proc.Socket, error) {
 	b.mu.Lock()
-	cost := b.cost
+	pass := b.pass
 	b.mu.Unlock()
-	time.Sleep(cost) // in a bubble
+	if pass != nil {
+		pass()
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.reads++
@@ -76,14 +77,15 @@ func (b *board) since() int {
 	return n
 }
 
-// inBubble runs f in a bubble, with a listener that watches app, at port 80.
+// inBubble runs f in a bubble, with a listener that watches app, at port 80. A read of the
+// sockets takes cost.
 func inBubble(t *testing.T, cost time.Duration, ids []uint64, f func(l *Source, b *board, told func() string, log *bytes.Buffer)) {
 	t.Helper()
 	synctest.Test(t, func(*testing.T) {
 		var log bytes.Buffer
 		l := New(slog.New(slog.NewTextHandler(&log, nil)))
 		l.witness = nil
-		b := &board{cost: cost, method: "one"}
+		b := &board{pass: func() { time.Sleep(cost) }, method: "one"}
 		b.set(ids...)
 		l.table = b
 		var mu sync.Mutex
@@ -207,7 +209,7 @@ func TestListenerLooksAfterAFreeze(t *testing.T) {
 	inBubble(t, 30*time.Second, []uint64{1}, func(l *Source, b *board, _ func() string, _ *bytes.Buffer) {
 		time.Sleep(40 * time.Second)
 		b.mu.Lock()
-		b.cost = 0
+		b.pass = nil
 		b.mu.Unlock()
 		time.Sleep(30 * time.Second) // the read that is under way
 		b.set()

@@ -1,0 +1,248 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tree_test checks what no linter knows of the files of this repository: who
+// sleeps, where links lead, which licences a release names.
+package tree_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// root is the directory of the repository.
+const root = "../.."
+
+// files returns the paths, from the root, of the files that want accepts. It leaves out
+// what make builds and what git keeps.
+func files(t *testing.T, want func(path string) bool) []string {
+	t.Helper()
+	var found []string
+	err := fs.WalkDir(os.DirFS(root), ".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (path == ".git" || path == "bin" || path == "dist"):
+			return fs.SkipDir
+		case !d.IsDir() && want(path):
+			found = append(found, path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) == 0 {
+		t.Fatal("no file was found")
+	}
+	return found
+}
+
+// No test calls time.Sleep outside of a synctest bubble: there it waits for an event.
+func TestNobodySleepsOutsideOfBubbles(t *testing.T) {
+	packages := map[string]map[string][]byte{}
+	for _, path := range files(t, func(path string) bool { return strings.HasSuffix(path, "_test.go") }) {
+		source, err := os.ReadFile(filepath.Join(root, path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := filepath.Dir(path)
+		if packages[dir] == nil {
+			packages[dir] = map[string][]byte{}
+		}
+		packages[dir][path] = source
+	}
+	for _, sources := range packages {
+		for _, at := range sleepers(t, sources) {
+			t.Errorf("%s: time.Sleep outside of a bubble: wait for an event", at)
+		}
+	}
+}
+
+func TestSleepers(t *testing.T) {
+	const head = "package p\nimport (\"testing\"; \"testing/synctest\"; \"time\")\n"
+	for name, c := range map[string]struct {
+		source string
+		want   string
+	}{
+		"a test":              {`func TestA(t *testing.T) { time.Sleep(1) }`, "p_test.go:3:28"},
+		"a bubble":            {`func TestA(t *testing.T) { synctest.Test(t, func(t *testing.T) { time.Sleep(1) }) }`, ""},
+		"a helper":            {`func help() { time.Sleep(1) }; func TestA(t *testing.T) { help() }`, "p_test.go:3:15"},
+		"a helper in bubbles": {`func help() { time.Sleep(1) }; func TestA(t *testing.T) { synctest.Test(t, func(t *testing.T) { help() }) }`, ""},
+		"a helper in both":    {`func help() { time.Sleep(1) }; func TestA(t *testing.T) { help(); synctest.Test(t, func(t *testing.T) { help() }) }`, "p_test.go:3:15"},
+		"a helper of nobody":  {`func help() { time.Sleep(1) }`, "p_test.go:3:15"},
+		"a helper's helper":   {`type w int; func (w w) help() { time.Sleep(1) }; func helps(w w) { w.help() }; func TestA(t *testing.T) { synctest.Test(t, func(t *testing.T) { helps(1) }) }`, ""},
+		"another of its name": {`func help() { time.Sleep(1) }; func TestA(t *testing.T) { synctest.Test(t, func(t *testing.T) { help() }) }; func TestB(t *testing.T) { help := func() {}; help() }`, ""},
+		"a wrapper":           {`func in(t *testing.T, f func()) { synctest.Test(t, func(t *testing.T) { f() }) }; func TestA(t *testing.T) { in(t, func() { time.Sleep(1) }) }`, ""},
+		"a wrapper's rest":    {`func in(t *testing.T, f func()) { synctest.Test(t, func(t *testing.T) { f() }) }; func TestA(t *testing.T) { in(t, func() {}); time.Sleep(1) }`, "p_test.go:3:128"},
+		"a named bubble":      {`func TestA(t *testing.T) { synctest.Test(t, named) }; func named(t *testing.T) { time.Sleep(1) }`, ""},
+		"a method's name":     {`type w int; func (w w) help() {}; func help() { time.Sleep(1) }; func TestA(t *testing.T) { w(1).help(); synctest.Test(t, func(t *testing.T) { help() }) }`, ""},
+		"a sleep as a value":  {`var pause = time.Sleep`, "p_test.go:3:13"},
+	} {
+		got := strings.Join(sleepers(t, map[string][]byte{"p_test.go": []byte(head + c.source)}), " ")
+		if got != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// use is a mention of something in a declaration.
+type use struct {
+	name   string
+	by     *ast.FuncDecl // nil: the declaration is no function
+	bubble bool          // within a function that runs in a bubble
+	at     token.Pos
+}
+
+// sleepers returns where the test files of a package mention time.Sleep and need not be in
+// a bubble: neither within a function that is handed to synctest.Test, or to a helper that
+// hands it on, nor in a function that bubbles alone call. Methods are told apart by their
+// names only, so a doubtful one is reported.
+func sleepers(t *testing.T, sources map[string][]byte) []string {
+	t.Helper()
+	set := token.NewFileSet()
+	p := &tests{functions: map[string][]*ast.FuncDecl{}, wrappers: map[string]bool{"synctest.Test": true}}
+	var parsed []*ast.File
+	for _, path := range slices.Sorted(maps.Keys(sources)) {
+		file, err := parser.ParseFile(set, path, sources[path], 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed = append(parsed, file)
+		for _, d := range file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok {
+				p.functions[named(f)] = append(p.functions[named(f)], f)
+				if handsOn(f) {
+					p.wrappers[named(f)] = true
+				}
+			}
+		}
+	}
+	for _, file := range parsed {
+		for _, d := range file.Decls {
+			p.look(d)
+		}
+	}
+	in := p.inBubbles()
+	var found []string
+	for _, s := range p.sleeps {
+		if !s.bubble && !in[s.by] {
+			found = append(found, set.Position(s.at).String())
+		}
+	}
+	return found
+}
+
+// tests is what the test files of a package say.
+type tests struct {
+	functions map[string][]*ast.FuncDecl
+	wrappers  map[string]bool // they run the functions that they are given in bubbles
+	uses      []use
+	sleeps    []use
+}
+
+// named returns how a function is called: a method by a selector.
+func named(f *ast.FuncDecl) string {
+	if f.Recv != nil {
+		return "." + f.Name.Name
+	}
+	return f.Name.Name
+}
+
+// handsOn reports whether a function takes a function and makes a bubble.
+func handsOn(f *ast.FuncDecl) (found bool) {
+	if f.Body == nil || !slices.ContainsFunc(f.Type.Params.List, func(p *ast.Field) bool {
+		_, ok := p.Type.(*ast.FuncType)
+		return ok
+	}) {
+		return false
+	}
+	ast.Inspect(f.Body, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		found = found || ok && mentioned(call.Fun) == "synctest.Test"
+		return !found
+	})
+	return found
+}
+
+// mentioned returns what an expression names: a function of this package, something of
+// another one, or .method; empty if it is none of them, or a variable of a function.
+func mentioned(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.Ident:
+		if e.Obj == nil {
+			return e.Name // declared in another file, or nowhere
+		}
+		if _, ok := e.Obj.Decl.(*ast.FuncDecl); ok {
+			return e.Name
+		}
+	case *ast.SelectorExpr:
+		if x, ok := e.X.(*ast.Ident); ok && (x.Name == "synctest" || x.Name == "time") {
+			return x.Name + "." + e.Sel.Name
+		}
+		return "." + e.Sel.Name
+	}
+	return ""
+}
+
+// look notes what a declaration mentions.
+func (p *tests) look(d ast.Decl) {
+	by, _ := d.(*ast.FuncDecl)
+	var bubbles []ast.Expr // what runs in them
+	var note func(n ast.Node) bool
+	note = func(n ast.Node) bool {
+		if call, ok := n.(*ast.CallExpr); ok && p.wrappers[mentioned(call.Fun)] {
+			bubbles = append(bubbles, call.Args...)
+		}
+		e, ok := n.(ast.Expr)
+		if !ok || by != nil && n == ast.Node(by.Name) {
+			return true
+		}
+		u := use{name: mentioned(e), by: by, at: e.Pos()}
+		u.bubble = slices.ContainsFunc(bubbles, func(b ast.Expr) bool { return b.Pos() <= u.at && u.at < b.End() })
+		if u.name == "time.Sleep" {
+			p.sleeps = append(p.sleeps, u)
+		}
+		p.uses = append(p.uses, u)
+		s, ok := n.(*ast.SelectorExpr)
+		if ok {
+			ast.Inspect(s.X, note) // the name behind it says nothing by itself
+		}
+		return !ok
+	}
+	ast.Inspect(d, note)
+}
+
+// inBubbles returns the functions that are called, and in bubbles alone.
+func (p *tests) inBubbles() map[*ast.FuncDecl]bool {
+	in := map[*ast.FuncDecl]bool{}
+	for more := true; more; {
+		more = false
+		for name, all := range p.functions {
+			calls, outside := 0, 0
+			for _, u := range p.uses {
+				if u.name != name || slices.Contains(all, u.by) {
+					continue
+				}
+				calls++
+				if !u.bubble && !in[u.by] {
+					outside++
+				}
+			}
+			for _, f := range all {
+				if calls > 0 && outside == 0 && !in[f] {
+					in[f], more = true, true
+				}
+			}
+		}
+	}
+	return in
+}
