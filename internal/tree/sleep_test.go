@@ -1,64 +1,28 @@
 // Copyright 2026 The prober_exporter Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tree_test checks what no linter knows of the files of this repository: who
-// sleeps, where links lead, which licences a release names.
 package tree_test
 
 import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// root is the directory of the repository.
-const root = "../.."
-
-// files returns the paths, from the root, of the files that want accepts. It leaves out
-// what make builds and what git keeps.
-func files(t *testing.T, want func(path string) bool) []string {
-	t.Helper()
-	var found []string
-	err := fs.WalkDir(os.DirFS(root), ".", func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && (path == ".git" || path == "bin" || path == "dist"):
-			return fs.SkipDir
-		case !d.IsDir() && want(path):
-			found = append(found, path)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(found) == 0 {
-		t.Fatal("no file was found")
-	}
-	return found
-}
-
 // No test calls time.Sleep outside of a synctest bubble: there it waits for an event.
 func TestNobodySleepsOutsideOfBubbles(t *testing.T) {
 	packages := map[string]map[string][]byte{}
 	for _, path := range files(t, func(path string) bool { return strings.HasSuffix(path, "_test.go") }) {
-		source, err := os.ReadFile(filepath.Join(root, path))
-		if err != nil {
-			t.Fatal(err)
-		}
 		dir := filepath.Dir(path)
 		if packages[dir] == nil {
 			packages[dir] = map[string][]byte{}
 		}
-		packages[dir][path] = source
+		packages[dir][path] = read(t, path)
 	}
 	for _, sources := range packages {
 		for _, at := range sleepers(t, sources) {
