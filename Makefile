@@ -4,6 +4,8 @@
 GO            ?= go
 GOLANGCI_LINT  = bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
 GOLANGCI_LINT_VERSION = v2.15.0
+VALE           = bin/vale-$(VALE_VERSION)
+VALE_VERSION   = v3.21.0
 ACTIONLINT_VERSION = v1.7.12
 FUZZTIME      ?= 30s
 # Those with code of ours.
@@ -32,7 +34,7 @@ BUILDFLAGS += -gcflags=all=-l $(HOT:%=-gcflags=%=)
 PLATFORMS ?= linux/amd64 linux/arm64 linux/arm linux/386 linux/ppc64le linux/s390x linux/riscv64 \
 	darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
-.PHONY: all build test test-frozen lint workflows cross check fuzz bench bench-parts dist reproducible mixin mixin-test \
+.PHONY: all build test test-frozen lint lint-go lint-yaml lint-prose workflows cross check fuzz bench bench-parts dist reproducible mixin mixin-test \
 	e2e-prometheus e2e-page e2e-docker e2e-compose e2e-apiserver e2e-kubernetes e2e-systemd clean
 
 all: check build ## What a pull request must pass.
@@ -52,8 +54,17 @@ test: ## All tests, as CI runs them.
 test-frozen: ## An agent is frozen 200 times, and starved for 200 s, beside healthy and hanging targets. Linux, 20 minutes.
 	PROBER_TEST_REPEAT=200 $(GO) test -count 1 -timeout 60m -v -run '^Test(Frozen|Starved)$$' ./agent
 
-lint: $(GOLANGCI_LINT) ## The rules of .golangci.yml, for Linux. The linter is built into bin/.
+lint: lint-go lint-yaml lint-prose ## All that has rules: code, YAML and prose.
+
+lint-go: $(GOLANGCI_LINT) ## The rules of .golangci.yml, for Linux. The linter is built into bin/.
 	set -e; for module in $(MODULES); do (cd $$module && GOOS=linux $(CURDIR)/$(GOLANGCI_LINT) run ./...); done
+
+lint-yaml: ## The rules of .yamllint. Debian's yamllint is installed if there is none.
+	@bash -c '. e2e/needs.sh && needs yamllint=yamllint' $@
+	yamllint --strict .
+
+lint-prose: $(VALE) ## The spelling of Markdown, by .vale.ini. The linter is built into bin/.
+	git ls-files -z --cached --others --exclude-standard '*.md' | xargs -0 $(VALE)
 
 workflows: ## What GitHub runs is checked before it does.
 	$(GO) run github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION) -color
@@ -62,6 +73,11 @@ $(GOLANGCI_LINT):
 	mkdir -p bin
 	GOBIN=$(CURDIR)/bin CGO_ENABLED=0 $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
 	mv bin/golangci-lint $@
+
+$(VALE):
+	mkdir -p bin
+	GOBIN=$(CURDIR)/bin CGO_ENABLED=1 $(GO) install github.com/vale-cli/vale/v3/cmd/vale@$(VALE_VERSION)
+	mv bin/vale $@
 
 cross: ## The systems that nobody tests must compile.
 	GOOS=windows $(GO) vet ./...
