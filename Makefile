@@ -11,39 +11,22 @@ FUZZTIME      ?= 30s
 # Those with code of ours.
 MODULES        = . mixin e2e/apiserver e2e/kubernetes e2e/page
 
-VERSION  := $(shell cat VERSION)
-REVISION := $(shell git rev-parse HEAD 2>/dev/null)
-BRANCH   := $(shell git rev-parse --abbrev-ref HEAD 2>/dev/null)
-# Functions begin at 16 bytes rather than at 32: 0.16 MB less.
-LDFLAGS  := -s -w -funcalign=16 \
-	-X github.com/prometheus/common/version.Version=$(VERSION) \
-	-X github.com/prometheus/common/version.Revision=$(REVISION) \
-	-X github.com/prometheus/common/version.Branch=$(BRANCH)
-# Without -buildvcs: the revision is above, and a clone without tags gives the same bytes.
-BUILDFLAGS := -trimpath -buildvcs=false
-
-# What probes run is compiled with inlining, all else without: a third of a Go binary are
-# tables about functions, and inlining makes them longer. .promu.yml says the same.
-HOT := github.com/prober-exporter/prober_exporter/prober github.com/prober-exporter/prober_exporter/prober/action \
-	github.com/prober-exporter/prober_exporter/gate github.com/prober-exporter/prober_exporter/collector \
-	golang.org/x/sys/... runtime internal/... sync/... syscall net bytes strings strconv time context bufio io unicode/utf8 \
-	slices math/bits compress/flate hash/crc32 crypto/tls crypto/internal/... vendor/golang.org/x/crypto/...
-BUILDFLAGS += -gcflags=all=-l $(HOT:%=-gcflags=%=)
-
-# What releases are built for: every pair must compile; tests run on linux/amd64.
-PLATFORMS ?= linux/amd64 linux/arm64 linux/arm linux/386 linux/ppc64le linux/s390x linux/riscv64 \
-	darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+# .promu.yml says how a release is built, and for what: every platform must compile; tests
+# run on linux/amd64.
+BUILDFLAGS := $(shell packaging/promu.sh flags)
+LDFLAGS    := $(shell packaging/promu.sh ldflags)
+PLATFORMS  ?= $(shell packaging/promu.sh platforms)
 
 .PHONY: all build test test-frozen lint lint-go lint-yaml lint-prose workflows cross check fuzz bench bench-parts dist reproducible mixin mixin-test \
 	e2e-prometheus e2e-page e2e-docker e2e-compose e2e-apiserver e2e-kubernetes e2e-systemd clean
 
 all: check build ## What a pull request must pass.
 
-build: ## The static binary, as the image has it.
+build: ## The static binary, as releases and the image have it.
 	CGO_ENABLED=0 $(GO) build $(BUILDFLAGS) -ldflags '$(LDFLAGS)' -o prober_exporter .
 
 dist: ## Release archives for PLATFORMS and their checksums, in dist/.
-	packaging/dist.sh '$(VERSION)' '$(BUILDFLAGS)' '$(LDFLAGS)' $(PLATFORMS)
+	packaging/dist.sh $(PLATFORMS)
 
 reproducible: ## Two clones in two places with two build caches give the same archives.
 	packaging/reproducible.sh
@@ -124,7 +107,7 @@ APISERVER_BIN = $(CURDIR)/bin/apiserver
 e2e-apiserver: ## The kubernetes source, and rewritten manifests, against a real API server. Needs root, or user namespaces for all.
 	@[ "$$(uname -s)" = Linux ] || { echo "e2e-apiserver cannot run: it needs Linux" >&2; exit 1; }
 	$(MAKE) $(APISERVER_BIN)/kube-apiserver $(APISERVER_BIN)/etcd
-	CGO_ENABLED=0 $(GO) build -trimpath -o $(APISERVER_BIN)/prober_exporter .
+	CGO_ENABLED=0 $(GO) build $(BUILDFLAGS) -ldflags '$(LDFLAGS)' -o $(APISERVER_BIN)/prober_exporter .
 	cd e2e/apiserver && $(GO) test -race -shuffle=on -count=1 -timeout 10m .
 
 e2e-kubernetes: ## The pods of examples/kubernetes on a real kubelet. Needs root on Linux.
