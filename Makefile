@@ -75,10 +75,9 @@ fuzz: ## Each fuzz target for FUZZTIME.
 		done; \
 	done
 
-bench: build ## What the agent costs, compiled as in a release, beside the usual way and the floor. Linux. BENCHFLAGS=-quick for a look.
-	CGO_ENABLED=0 $(GO) build -o bin/bench ./bench
-	CGO_ENABLED=0 $(GO) build $(BUILDFLAGS) -ldflags '$(LDFLAGS)' -o bin/bench-ours ./bench
-	bin/bench -ours bin/bench-ours $(BENCHFLAGS)
+bench: build ## What the agent costs beside the usual way and the floor. Linux. BENCHFLAGS=-quick for a look.
+	CGO_ENABLED=0 $(GO) build $(BUILDFLAGS) -ldflags '$(LDFLAGS)' -o bin/ ./bench ./bench/libraries
+	bin/bench -libraries bin/libraries $(BENCHFLAGS)
 
 bench-parts: ## Gate, actions, collector, each by itself.
 	$(GO) test -run '^$$' -bench . -benchmem ./...

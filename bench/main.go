@@ -44,7 +44,7 @@ type bench struct {
 	rounds  int
 	seconds float64
 	binary  string // the shipped one
-	ours    string // this program compiled as a release
+	plain   string // the libraries by themselves
 	profile string // where to write the profiles of ours
 	source  string
 	at      endpoints
@@ -59,9 +59,9 @@ func run(args []string) error {
 		rounds  = flags.Int("rounds", 5, "rounds of each comparison")
 		seconds = flags.Float64("seconds", 1.5, "how long each round measures")
 		quick   = flags.Bool("quick", false, "two short rounds: for a look")
-		svg     = flags.String("svg", "", "measure how cost grows with the targets, and write the plots into this directory")
+		growth  = flags.Bool("growth", false, "measure how cost grows with the targets, too")
 		binary  = flags.String("binary", "./prober_exporter", "the shipped binary, as make build leaves it")
-		ours    = flags.String("ours", "", "this program compiled as a release, which measures our side; empty: this program itself")
+		plain   = flags.String("libraries", "", "bench/libraries compiled as a release, which measures what the libraries take; empty: without")
 		profile = flags.String("profile", "", "write profiles of ours into this directory")
 		source  = flags.String("source", "", "instance source of the targets; empty: what the agent chooses")
 		list    = flags.Bool("list", false, "list the rows and exit")
@@ -93,18 +93,18 @@ func run(args []string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	b := &bench{ctx: ctx, rounds: *rounds, seconds: *seconds, binary: *binary, ours: *ours, profile: *profile, source: *source, out: os.Stdout}
+	b := &bench{ctx: ctx, rounds: *rounds, seconds: *seconds, binary: *binary, plain: *plain, profile: *profile, source: *source, out: os.Stdout}
 	if *list {
 		for _, r := range allRows() {
 			_, _ = fmt.Fprintf(b.out, "%-14s %s\n", r.name, r.title)
 		}
 		return nil
 	}
-	return b.all(only, *svg)
+	return b.all(only, *growth)
 }
 
 // all starts the target server, runs the rows and prints the table.
-func (b *bench) all(only *regexp.Regexp, svg string) error {
+func (b *bench) all(only *regexp.Regexp, growth bool) error {
 	began := time.Now()
 	end, err := b.startServer()
 	if err != nil {
@@ -121,8 +121,8 @@ func (b *bench) all(only *regexp.Regexp, svg string) error {
 		}
 	}
 	b.table.print(b.out, time.Since(began))
-	if svg != "" && b.ctx.Err() == nil {
-		return b.growth(svg)
+	if growth && b.ctx.Err() == nil {
+		return b.growth()
 	}
 	return b.ctx.Err()
 }
@@ -166,9 +166,6 @@ func (b *bench) measured(s spec) (figures, error) {
 	s.At, s.Source = b.at[s.Action], b.source
 	if b.profile != "" && s.Side == sideOurs {
 		s.Profile = fmt.Sprintf("%s/%s-%s-%d-%v.pprof", b.profile, s.Measure, s.Action, s.Probes, s.Period)
-	}
-	if b.ours != "" && s.Side == sideOurs {
-		self = b.ours
 	}
 	c := exec.CommandContext(b.ctx, self, "-role", "measure")
 	c.Stderr = os.Stderr

@@ -22,7 +22,7 @@ import (
 	"time"
 )
 
-// agent is the shipped binary, running.
+// agent is the shipped binary, running, or another program beside which it is measured.
 type agent struct {
 	cmd    *exec.Cmd
 	dir    string
@@ -35,7 +35,12 @@ type agent struct {
 const scrapeAccept = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2"
 
 // ship starts the shipped binary with a configuration, and flags more.
-func (b *bench) ship(configuration string, flags ...string) (_ *agent, err error) {
+func (b *bench) ship(configuration string, flags ...string) (*agent, error) {
+	return b.shipAs(b.binary, configuration, flags...)
+}
+
+// shipAs starts a program that knows the flags of the shipped binary.
+func (b *bench) shipAs(binary, configuration string, flags ...string) (_ *agent, err error) {
 	dir, err := os.MkdirTemp("", "bench")
 	if err != nil {
 		return nil, fmt.Errorf("make a directory: %w", err)
@@ -55,11 +60,11 @@ func (b *bench) ship(configuration string, flags ...string) (_ *agent, err error
 		return nil, err
 	}
 	a.base = "http://" + address
-	a.cmd = exec.CommandContext(b.ctx, b.binary, append([]string{"--config.file", file, "--web.listen-address", address}, flags...)...)
+	a.cmd = exec.CommandContext(b.ctx, binary, append([]string{"--config.file", file, "--web.listen-address", address}, flags...)...)
 	a.begun = time.Now()
 	if err := a.cmd.Start(); err != nil {
 		a.cmd = nil
-		return nil, fmt.Errorf("start the shipped binary: %w", err)
+		return nil, fmt.Errorf("start %s: %w", binary, err)
 	}
 	return a, nil
 }
@@ -105,13 +110,18 @@ func (a *agent) get(path string, header http.Header) (body string, err error) {
 
 // untilReady waits until all targets are ready, which says that their probes have run.
 func (a *agent) untilReady(ctx context.Context, atMost time.Duration) error {
+	return a.until(ctx, atMost, "/ready")
+}
+
+// until waits until a path is answered with 200.
+func (a *agent) until(ctx context.Context, atMost time.Duration, path string) error {
 	var err error
 	for end := time.Now().Add(atMost); time.Now().Before(end); pause(ctx, 100*time.Millisecond) {
-		if _, err = a.get("/ready", nil); err == nil {
+		if _, err = a.get(path, nil); err == nil {
 			return nil
 		}
 	}
-	return fmt.Errorf("wait for the shipped binary: %w", err)
+	return fmt.Errorf("wait for %s: %w", a.cmd.Path, err)
 }
 
 // cpu returns what the agent has used of the processors.
@@ -140,53 +150,6 @@ func (a *agent) pid() string { return strconv.Itoa(a.cmd.Process.Pid) }
 func (b *bench) targets(n int, period time.Duration, kinds ...string) string {
 	s := spec{Action: actionHTTP, At: b.at[actionHTTP], Source: b.source}
 	return configuration(s, n, period, kinds)
-}
-
-const megabyte = 1e6
-
-func sidecar(b *bench, r row) error {
-	var resident, files []float64
-	for range b.few() {
-		all, ofFiles, err := b.sidecarOnce()
-		if err != nil {
-			return err
-		}
-		resident, files = append(resident, all), append(files, ofFiles)
-	}
-	b.table.add(line{title: r.title, unit: "MB", ours: resident, reach: resident, goal: r.goal, goalUnit: " MB"})
-	b.table.add(line{title: "– of which pages of the binary, shared by all agents of a machine", unit: "MB", ours: files})
-	return nil
-}
-
-// sidecarOnce returns what is resident after ten scrapes as Prometheus makes them, and
-// what of it are pages of the binary, in MB.
-func (b *bench) sidecarOnce() (all, files float64, err error) {
-	a, err := b.ship(b.targets(3, time.Second, "startup", "readiness", "liveness"))
-	if err != nil {
-		return 0, 0, err
-	}
-	defer a.stop()
-	if err := a.untilReady(b.ctx, 10*time.Second); err != nil {
-		return 0, 0, err
-	}
-	for range 10 {
-		pause(b.ctx, 500*time.Millisecond)
-		if _, err := a.get("/metrics", http.Header{"Accept": {scrapeAccept}, "Accept-Encoding": {"gzip"}}); err != nil {
-			return 0, 0, err
-		}
-	}
-	pause(b.ctx, time.Second)
-	return float64(residentOf(a.pid())) / megabyte, float64(residentFilesOf(a.pid())) / megabyte, nil
-}
-
-func size(b *bench, r row) error {
-	info, err := os.Stat(b.binary)
-	if err != nil {
-		return fmt.Errorf("look at the shipped binary: %w", err)
-	}
-	mb := []float64{float64(info.Size()) / megabyte}
-	b.table.add(line{title: r.title, unit: "MB", ours: mb, reach: mb, goal: r.goal, goalUnit: " MB"})
-	return nil
 }
 
 // start measures from the start of the process to the first connection of a probe.
