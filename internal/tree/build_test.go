@@ -33,6 +33,13 @@ func TestReleaseIsAPlainBuild(t *testing.T) {
 	}
 }
 
+// The image's base is named by its digest.
+func TestBaseIsNamedByDigest(t *testing.T) {
+	if !regexp.MustCompile(`(?m)^ARG BASE=\S+@sha256:[0-9a-f]{64}$`).Match(read(t, "Dockerfile")) {
+		t.Error("the base of Dockerfile has no digest")
+	}
+}
+
 // What make reads of .promu.yml is what a YAML reader finds in it.
 func TestPromuScript(t *testing.T) {
 	if _, err := exec.LookPath("bash"); err != nil {
