@@ -42,14 +42,6 @@ func (f fixed) Status(d prober.Detail) prober.Status {
 	return f.status
 }
 
-func observed(durations ...time.Duration) prober.Histogram {
-	var h prober.Histogram
-	for _, d := range durations {
-		h.Observe(d)
-	}
-	return h
-}
-
 func at(seconds float64) time.Time {
 	return time.UnixMilli(int64(seconds * 1000))
 }
@@ -61,7 +53,7 @@ func rich() prober.Status {
 		InFlight: 4,
 		Waiting:  2,
 		Panics:   1,
-		Lateness: observed(0, time.Millisecond, 30*time.Millisecond, 20*time.Second),
+		Lateness: prober.HistogramOf(0, time.Millisecond, 30*time.Millisecond, 20*time.Second),
 		SourceUp: map[string]bool{"static": true, "docker": false},
 		Statuses: []prober.TargetStatus{
 			{
@@ -83,16 +75,16 @@ func rich() prober.Status {
 						Successful: 1, Failed: 2, Unknown: 1, Transitions: 1, LastRun: at(1700000000.25),
 						Failures: []prober.ReasonCount{{Reason: action.ConnectionRefused, Count: 2}, {Reason: action.AgentLate, Count: 1}},
 						Durations: prober.Durations{
-							Successful: observed(3 * time.Millisecond),
-							Failed:     observed(time.Millisecond, 2*time.Millisecond),
-							Unknown:    observed(time.Second),
+							Successful: prober.HistogramOf(3 * time.Millisecond),
+							Failed:     prober.HistogramOf(time.Millisecond, 2*time.Millisecond),
+							Unknown:    prober.HistogramOf(time.Second),
 						},
 					},
 					{
 						Kind: gate.Readiness, Action: "httpGet", Timeout: 250 * time.Millisecond, Period: 500 * time.Millisecond,
 						SuccessThreshold: 1, FailureThreshold: 3, Result: gate.Success,
 						Successful: 7, LastRun: at(1700000010.5),
-						Durations: prober.Durations{Successful: observed(time.Millisecond)},
+						Durations: prober.Durations{Successful: prober.HistogramOf(time.Millisecond)},
 					},
 				},
 			},
@@ -105,7 +97,7 @@ func rich() prober.Status {
 					SuccessThreshold: 1, FailureThreshold: 3, Result: gate.Failure, Held: true, ConsecutiveFailures: 3,
 					Failed: 3, Transitions: 1, LastRun: at(1700000020),
 					Failures:  []prober.ReasonCount{{Reason: action.ExitCode, Count: 3}},
-					Durations: prober.Durations{Failed: observed(time.Millisecond, time.Millisecond, time.Millisecond)},
+					Durations: prober.Durations{Failed: prober.HistogramOf(time.Millisecond, time.Millisecond, time.Millisecond)},
 				}},
 			},
 			{ // nothing is known yet, and it has no labels

@@ -76,7 +76,7 @@ func TestHistogramEqualsClientGolang(t *testing.T) {
 	}
 	for name, durations := range tests {
 		for _, as := range []Histograms{ClassicAndNative, NativeOnly} {
-			got, want := ours(t, observed(durations...), as), theirs(t, durations, as)
+			got, want := ours(t, prober.HistogramOf(durations...), as), theirs(t, durations, as)
 			if !proto.Equal(got, want) {
 				t.Errorf("%s, %d:\ngot  %v\nwant %v", name, as, got, want)
 			}
@@ -133,7 +133,7 @@ func TestHalvedByItself(t *testing.T) {
 	for d := 100.0; d < 1e12; d *= 1.05 {
 		durations = append(durations, time.Duration(d))
 	}
-	h := ours(t, observed(durations...), ClassicAndNative)
+	h := ours(t, prober.HistogramOf(durations...), ClassicAndNative)
 	if h.GetSchema() >= 3 {
 		t.Errorf("schema %d, want less than 3", h.GetSchema())
 	}
@@ -164,8 +164,8 @@ func large(n int) prober.Status {
 				Kind: k, Successful: 10, Failed: 1, LastRun: at(1700000000),
 				Failures: []prober.ReasonCount{{Reason: action.Timeout, Count: 1}},
 				Durations: prober.Durations{
-					Successful: observed(time.Millisecond, 2*time.Millisecond, 3*time.Millisecond),
-					Failed:     observed(time.Second),
+					Successful: prober.HistogramOf(time.Millisecond, 2*time.Millisecond, 3*time.Millisecond),
+					Failed:     prober.HistogramOf(time.Second),
 				},
 			})
 		}

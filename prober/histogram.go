@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"sort"
-	"time"
 )
 
 // classicBounds are the upper bounds, in seconds, of a histogram's classic
@@ -31,8 +30,8 @@ const (
 // client_golang's default.
 const NativeZeroThreshold = 0x1p-128
 
-// Histogram counts observations, as a classic and a native histogram in one. The
-// zero value is empty and ready for use. It is not safe for concurrent use.
+// Histogram is a copy of counted durations, as a classic and a native histogram in one.
+// The zero value is empty.
 type Histogram struct {
 	Count uint64
 	Sum   float64 // seconds
@@ -52,52 +51,6 @@ type NativeBucket struct {
 	Count uint64
 }
 
-// Observe adds a duration. A negative one counts as 0.
-func (h *Histogram) Observe(d time.Duration) {
-	v := max(d, 0).Seconds()
-	if h.Classic == nil {
-		h.Classic = make([]uint64, len(classicBounds)+1)
-		h.Schema = maxSchema
-	}
-	h.Count++
-	h.Sum += v
-	h.Classic[sort.SearchFloat64s(classicBounds[:], v)]++
-	if v == 0 {
-		h.Zero++
-		return
-	}
-	h.add(nativeIndex(v, h.Schema))
-	for len(h.Native) > maxNative {
-		h.halve()
-	}
-}
-
-func (h *Histogram) add(index int32) {
-	i, found := slices.BinarySearchFunc(h.Native, index, func(b NativeBucket, index int32) int {
-		return int(b.Index) - int(index)
-	})
-	if !found {
-		h.Native = slices.Insert(h.Native, i, NativeBucket{Index: index})
-	}
-	h.Native[i].Count++
-}
-
-// halve merges each pair of neighbouring native buckets. All durations together
-// span 63 powers of two, so Schema never has to go below 0.
-func (h *Histogram) halve() {
-	h.Schema--
-	merged := h.Native[:0]
-	for _, b := range h.Native {
-		b.Index = (b.Index + 1) >> 1 // a shift rounds down for negative numbers too
-		if n := len(merged); n > 0 && merged[n-1].Index == b.Index {
-			merged[n-1].Count += b.Count
-			continue
-		}
-		merged = append(merged, b)
-	}
-	h.Native = merged
-}
-
 // nativeIndex returns the index of the native bucket that holds v > 0: the least i
 // with v <= 2^(i / 2^schema). It compares with the bounds within a power of two, as
 // a logarithm would put a value that lies on a bound on either side of it.
@@ -108,11 +61,4 @@ func nativeIndex(v float64, schema int32) int32 {
 		return frac <= math.Exp2(float64(i)/float64(perOctave))/2
 	})
 	return int32(within + (exp-1)*perOctave)
-}
-
-// clone returns a deep copy.
-func (h *Histogram) clone() Histogram {
-	c := *h
-	c.Classic, c.Native = slices.Clone(h.Classic), slices.Clone(h.Native)
-	return c
 }

@@ -222,26 +222,27 @@ func TestNativeIndex(t *testing.T) {
 // Whatever is observed, both halves count all of it, the native half stays within
 // 100 buckets, and its buckets are sorted and not empty.
 func TestHistogram(t *testing.T) {
-	var h Histogram
+	var s sparse
 	sum := 0.0
-	for range 20000 {
+	for i := range 20000 {
 		d := time.Duration(rand.Int64() >> rand.IntN(63))
-		if h.Count < 1000 {
+		if i < 1000 {
 			d = time.Duration(rand.Int64N(int64(time.Second)))
 		}
-		h.Observe(d)
+		s.observe(d)
 		sum += d.Seconds()
-		if h.Count == 1000 && h.Schema != maxSchema {
-			t.Errorf("schema %d within a second's range, want %d", h.Schema, maxSchema)
+		if i == 999 && s.schema() != maxSchema {
+			t.Errorf("schema %d within a second's range, want %d", s.schema(), maxSchema)
 		}
-		if len(h.Native) > maxNative {
-			t.Fatalf("%d native buckets, want %d at most", len(h.Native), maxNative)
+		if n := s.natives(); n > maxNative {
+			t.Fatalf("%d native buckets, want %d at most", n, maxNative)
 		}
 	}
-	h.Observe(0)
-	h.Observe(-time.Second)
-	h.Observe(math.MaxInt64)
+	s.observe(0)
+	s.observe(-time.Second)
+	s.observe(math.MaxInt64)
 	sum += time.Duration(math.MaxInt64).Seconds()
+	h := s.histogram()
 	classic, native := uint64(0), h.Zero
 	for _, n := range h.Classic {
 		classic += n
@@ -262,12 +263,12 @@ func TestHistogram(t *testing.T) {
 
 // A bound of a classic bucket is part of it.
 func TestClassicBounds(t *testing.T) {
-	var h Histogram
+	var s sparse
 	for _, b := range ClassicBounds() {
-		h.Observe(time.Duration(b * 1e9))
+		s.observe(time.Duration(b * 1e9))
 	}
-	h.Observe(time.Minute)
-	for i, n := range h.Classic {
+	s.observe(time.Minute)
+	for i, n := range s.histogram().Classic {
 		if n != 1 {
 			t.Errorf("bucket %d holds %d, want 1", i, n)
 		}

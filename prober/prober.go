@@ -50,7 +50,7 @@ type Manager struct {
 	subscriptions subscriptions
 
 	latenessMu sync.Mutex
-	lateness   Histogram
+	lateness   sparse
 
 	// applying is held while the set of workers changes, which no attempt delays; it is
 	// taken before mu.

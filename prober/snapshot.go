@@ -44,7 +44,7 @@ func (m *Manager) Status(d Detail) Status {
 func (m *Manager) Lateness() Histogram {
 	m.latenessMu.Lock()
 	defer m.latenessMu.Unlock()
-	return m.lateness.clone()
+	return m.lateness.histogram()
 }
 
 // Target returns what is known of one target.

@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// sparse is a Histogram as a probe keeps it: most have a handful of buckets, in which
-// both halves meet. The zero value is empty and ready for use.
+// sparse counts durations as the agent keeps them: most probes have a handful of buckets,
+// in which the classic and the native half of a Histogram meet. The zero value is empty and
+// ready for use. It is not safe for concurrent use.
 type sparse struct {
 	sum    float64 // seconds
 	cells  []cell  // sorted, none empty
@@ -43,7 +44,7 @@ func (s *sparse) count() (n uint64) {
 
 func (s *sparse) schema() int32 { return maxSchema - int32(s.coarse) }
 
-// observe adds a duration, as Histogram.Observe does.
+// observe adds a duration. A negative one counts as 0.
 func (s *sparse) observe(d time.Duration) {
 	v := max(d, 0).Seconds()
 	s.sum += v
@@ -71,13 +72,14 @@ func (s *sparse) natives() (n int) {
 	return n
 }
 
-// halve merges each pair of neighbouring native buckets, as Histogram.halve does.
+// halve merges each pair of neighbouring native buckets. All durations together span 63
+// powers of two, so the schema never has to go below 0.
 func (s *sparse) halve() {
 	s.coarse++
 	merged := s.cells[:0]
 	for _, c := range s.cells {
 		if c.native != zeroBucket {
-			c.native = (c.native + 1) >> 1
+			c.native = (c.native + 1) >> 1 // a shift rounds down for negative numbers too
 		}
 		if n := len(merged); n > 0 && compareCells(merged[n-1], c) == 0 {
 			merged[n-1].count += c.count
@@ -86,6 +88,15 @@ func (s *sparse) halve() {
 		merged = append(merged, c)
 	}
 	s.cells = merged
+}
+
+// HistogramOf returns the histogram of durations.
+func HistogramOf(durations ...time.Duration) Histogram {
+	var s sparse
+	for _, d := range durations {
+		s.observe(d)
+	}
+	return s.histogram()
 }
 
 // histogram returns all of it as a Histogram that shares no state.

@@ -175,7 +175,7 @@ func (w *worker) planTurn(now time.Time) (due bool) {
 func (m *Manager) observeLateness(d time.Duration) {
 	m.latenessMu.Lock()
 	defer m.latenessMu.Unlock()
-	m.lateness.Observe(d)
+	m.lateness.observe(d)
 }
 
 const (
