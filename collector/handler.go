@@ -115,15 +115,8 @@ func (h *handler) write(w http.ResponseWriter, r *http.Request, format expfmt.Fo
 	w.Header().Set("Content-Type", string(format))
 	var out io.Writer = w
 	if wantsGzip(r.Header) {
-		w.Header().Set("Content-Encoding", "gzip")
-		zipped, err := zipTo(w)
-		if err != nil {
-			return err
-		}
-		defer func() {
-			err = errors.Join(err, zipped.Close())
-			zippers.Put(zipped)
-		}()
+		zipped := &zipLarge{to: w}
+		defer func() { err = errors.Join(err, zipped.Close()) }()
 		out = zipped
 	}
 	s, release := h.snapshot()
@@ -153,6 +146,39 @@ func (h *handler) write(w http.ResponseWriter, r *http.Request, format expfmt.Fo
 	}
 	text.flush()
 	return text.err
+}
+
+// zipLarge compresses an answer whose first piece is as large as pieces get. A smaller first
+// piece is the whole answer, and goes out as it is: the tables of a compressor take 1.2 MB,
+// more than everything else that a sidecar needs for a scrape.
+type zipLarge struct {
+	to     http.ResponseWriter
+	began  bool
+	zipped *gzip.Writer // nil: the answer goes out as it is
+}
+
+func (z *zipLarge) Write(p []byte) (int, error) {
+	if !z.began && len(p) >= flushAt {
+		z.to.Header().Set("Content-Encoding", "gzip")
+		var err error
+		if z.zipped, err = zipTo(z.to); err != nil {
+			return 0, err
+		}
+	}
+	z.began = true
+	if z.zipped == nil {
+		return z.to.Write(p)
+	}
+	return z.zipped.Write(p)
+}
+
+// Close ends the compressed answer.
+func (z *zipLarge) Close() error {
+	if z.zipped == nil {
+		return nil
+	}
+	defer zippers.Put(z.zipped)
+	return z.zipped.Close()
 }
 
 // zippers keeps compressors between scrapes: each has tables of a megabyte, more than

@@ -121,9 +121,9 @@ func firstDifference(a, b string) string {
 	return a[max(0, i-200):min(len(a), i+200)]
 }
 
-// An answer is compressed for the same clients as promhttp's, and unpacks to the same.
+// A large answer is compressed for the same clients as promhttp's, and unpacks to the same.
 func TestSameEncoding(t *testing.T) {
-	ours, theirs := handlers(t, fixed{t, rich()}, ClassicAndNative)
+	ours, theirs := handlers(t, fixed{t, large(50)}, ClassicAndNative)
 	for _, encoding := range []string{
 		"", "gzip", "identity", "gzip, identity", "identity, gzip", "gzip;q=1.0, *;q=0.5", "gzip;q=0.1, identity;q=0.5", "gzip;q=0",
 		"*", "*;q=0", "deflate", "deflate, gzip;q=0.2", "gzip;q=x", "br, zstd", "zstd, gzip",
@@ -137,6 +137,19 @@ func TestSameEncoding(t *testing.T) {
 		if got, want := unpacked(t, got), unpacked(t, want); got != want {
 			t.Errorf("%q: %d bytes, want %d", encoding, len(got), len(want))
 		}
+	}
+}
+
+// An answer of less than 64 KiB, as a sidecar's is, goes out as it is, byte for byte what
+// promhttp would compress.
+func TestSmallAnswersAreNotCompressed(t *testing.T) {
+	ours, theirs := handlers(t, fixed{t, rich()}, ClassicAndNative)
+	got, want := ask(ours, "/metrics", http.Header{"Accept-Encoding": {"gzip"}}), ask(theirs, "/metrics", nil)
+	if encoding := got.Header().Get("Content-Encoding"); encoding != "" || got.Body.String() != want.Body.String() {
+		t.Errorf("encoding %q, %d bytes; want none, %d bytes", encoding, got.Body.Len(), want.Body.Len())
+	}
+	if n := got.Body.Len(); n == 0 || n >= flushAt {
+		t.Errorf("an answer of %d bytes is not small", n)
 	}
 }
 
@@ -159,7 +172,7 @@ func unpacked(t *testing.T, w *httptest.ResponseRecorder) string {
 // A compressed scrape makes no garbage the size of a compressor.
 func TestCompressorsAreReused(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a collection empties the pool
-	ours, _ := handlers(t, fixed{t, rich()}, ClassicAndNative)
+	ours, _ := handlers(t, fixed{t, large(50)}, ClassicAndNative)
 	allocated := func(what func()) int {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
