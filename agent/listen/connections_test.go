@@ -151,8 +151,10 @@ func TestCrowd(t *testing.T) {
 	c.connect("")
 	c.seen(3, 1)
 
-	c.answered(c.connect(aRequest))
+	asked := c.connect(aRequest)
+	c.answered(asked)
 	c.isClosed(first)
+	c.isClosed(asked) // as there is no place for it; until then the next comer takes another's
 	c.connect("")
 	c.seen(3, 1)
 	c.answered(c.connect(aRequest))
