@@ -178,6 +178,7 @@ func TestKeptConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.answered(kept)
+	c.seen(2, 0) // a connection that is answered when the listener is full is not kept
 	c.connect("")
 	c.connect("")
 	c.seen(4, 0)
