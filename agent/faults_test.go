@@ -119,35 +119,6 @@ func TestReloadUnderLoad(t *testing.T) {
 	})
 }
 
-// hostile listens and treats everyone who connects in the same bad way.
-func hostile(t *testing.T, treat func(net.Conn)) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var conns sync.WaitGroup
-	conns.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			conns.Go(func() {
-				defer c.Close()
-				_ = c.SetDeadline(time.Now().Add(10 * time.Second))
-				treat(c)
-			})
-		}
-	})
-	t.Cleanup(func() {
-		l.Close()
-		conns.Wait()
-	})
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
-}
-
 // A thousand targets that hang, reset, send garbage, endless headers or endless
 // bodies cost less than 100 MB, and of the turns of all others 99 in 100 begin
 // within 50 ms of their time.
@@ -181,19 +152,7 @@ func TestHostileTargets(t *testing.T) {
 		fmt.Fprintf(&b, "  - {name: good%d, livenessProbe: {httpGet: {port: %s}, periodSeconds: 1}}\n", i, app.Port)
 	}
 	a := agenttest.StartProcess(t, "", agenttest.Flags(testutil.Write(t, b.String()))...)
-	rss := func() int {
-		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", a.Cmd.Process.Pid))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for line := range strings.Lines(string(status)) {
-			if kb, found := strings.CutPrefix(line, "VmRSS:"); found {
-				n, _ := strconv.Atoi(strings.Fields(kb)[0])
-				return n / 1024
-			}
-		}
-		return 0
-	}
+	rss := func() float64 { return memory(t, a, "VmRSS:") }
 	begin := rss()
 	// Other tests may have the machine to themselves for a moment: one quiet window of
 	// five seconds out of several will do.
@@ -211,7 +170,7 @@ func TestHostileTargets(t *testing.T) {
 		t.Errorf("of the last %v turns, %v began within 50 ms; want 99 %%", all, within)
 	}
 	if grown := rss() - begin; grown > 100 {
-		t.Errorf("the hostile targets cost %d MB, want 100 at most", grown)
+		t.Errorf("the hostile targets cost %.1f MB, want 100 at most", grown)
 	}
 	for i := range 20 {
 		a.Is(fmt.Sprintf("%s/live/good%d", a.Health, i), 200, "ok")

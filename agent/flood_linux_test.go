@@ -17,14 +17,14 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil/agenttest"
 )
 
-// peakMemory returns the most memory that the agent has had, in MB.
-func peakMemory(t *testing.T, a *agenttest.Agent) float64 {
+// memory returns a line of the status of the agent's process, in MB.
+func memory(t *testing.T, a *agenttest.Agent, line string) float64 {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", a.Cmd.Process.Pid))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	_, rest, _ := strings.Cut(string(status), line)
 	kb, err := strconv.Atoi(strings.Fields(rest)[0])
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func TestFloods(t *testing.T) {
 				for window := 0; window < 5 && answered < asks; window++ {
 					answered, longest = kubeletAsks(t, url+"/live/app", asks)
 				}
-				peak := peakMemory(t, a)
+				peak := memory(t, a, "VmHWM:") // the most that it has had
 				if answered != asks || peak >= 40 {
 					t.Errorf("the kubelet got %d of %d answers, and the agent took %.1f MB, want less than 40", answered, asks, peak)
 				}

@@ -97,13 +97,17 @@ func flood(t *testing.T, plan floodPlan) {
 }
 
 // kubeletAsks asks as a kubelet does, a new connection and a second for each answer, and
-// returns how many of its requests were answered with 200, and the longest answer.
-func kubeletAsks(t *testing.T, url string, times int) (answered int, longest time.Duration) {
+// returns how many of its requests were answered with 200, and the longest answer. Before
+// each request it calls before.
+func kubeletAsks(t *testing.T, url string, times int, before ...func()) (answered int, longest time.Duration) {
 	t.Helper()
 	kubelet := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	period := time.NewTicker(50 * time.Millisecond)
 	defer period.Stop()
 	for range times {
+		for _, f := range before {
+			f()
+		}
 		begin := time.Now()
 		resp, err := kubelet.Get(url)
 		longest = max(longest, time.Since(begin))

@@ -6,8 +6,10 @@ package agent
 import (
 	"context"
 	"io"
+	"net"
 	"os"
 	"regexp"
+	"sync"
 	"testing"
 	"time"
 
@@ -81,3 +83,32 @@ func verbose(o *Options) { o.LogLevel, o.LogFormat = "debug", "json" }
 
 // infoLine is the series that names the instance.
 var infoLine = regexp.MustCompile(`prober_target_info\{[^}]*\}`)
+
+// hostile listens and treats everyone who connects in the same bad way.
+func hostile(t *testing.T, treat func(net.Conn)) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var conns sync.WaitGroup
+	conns.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conns.Go(func() {
+				defer c.Close()
+				_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+				treat(c)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		conns.Wait()
+	})
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return port
+}

@@ -81,30 +81,6 @@ func files(t *testing.T, a *agenttest.Agent) int {
 	return len(open)
 }
 
-// kubelet asks a URL so many times, over a new connection each, with a second for the
-// answer, and returns how often the answer was 200, and the most files that the agent
-// had open meanwhile.
-func kubelet(t *testing.T, a *agenttest.Agent, url string, times int) (well, most int) {
-	t.Helper()
-	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
-	pause := time.NewTicker(100 * time.Millisecond)
-	defer pause.Stop()
-	for range times {
-		<-pause.C
-		most = max(most, files(t, a))
-		resp, err := client.Get(url)
-		if err != nil {
-			t.Log(err)
-			continue
-		}
-		resp.Body.Close()
-		if resp.StatusCode == http.StatusOK {
-			well++
-		}
-	}
-	return well, most
-}
-
 // While DNS is silent, 150 targets that go by name take nothing from anybody at 1,024
 // open files: a kubelet with a timeout of a second gets 30 of 30 answers, no attempt at
 // targets that go by address is dropped, and look-ups end with their attempts.
@@ -127,7 +103,8 @@ func TestDNSOutage(t *testing.T) {
 		}
 		return nil
 	})
-	well, open := kubelet(t, a, a.Health+"/live/g0", asked)
+	open := 0
+	well, _ := kubeletAsks(t, a.Health+"/live/g0", asked, func() { open = max(open, files(t, a)) })
 	unknown := sum(t, a, "prober_probe_total", `target="g`, `result="unknown"`)
 	t.Logf("%d of %d answers, %d files open at most, %d attempts at local targets dropped", well, asked, open, unknown)
 	if well != asked {

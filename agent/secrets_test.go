@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
@@ -23,51 +22,31 @@ import (
 // says. It returns its port.
 func echo(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var serving sync.WaitGroup
-	serving.Go(func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			serving.Go(func() {
-				defer conn.Close()
-				r, err := http.ReadRequest(bufio.NewReader(conn))
-				if err != nil {
-					return
-				}
-				key := r.Header.Get("X-Key")
-				const head = "HTTP/1.1 500 No\r\n\r\n"
-				switch r.URL.Path {
-				case "/mime":
-					fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nno header %s\r\n\r\n", key)
-				case "/status":
-					fmt.Fprintf(conn, "%s\r\n\r\n", key)
-				case "/location":
-					fmt.Fprintf(conn, "HTTP/1.1 302 Go\r\nLocation: http://[%s\r\n\r\n", key)
-				case "/json":
-					body, _ := json.Marshal(map[string]string{"refused": key})
-					fmt.Fprint(conn, head, string(body))
-				case "/html":
-					fmt.Fprint(conn, head, html.EscapeString(key))
-				case "/query":
-					fmt.Fprint(conn, head, url.QueryEscape(key))
-				case "/base64":
-					fmt.Fprint(conn, head, base64.StdEncoding.EncodeToString([]byte("user:"+key)))
-				}
-			})
+	return hostile(t, func(conn net.Conn) {
+		r, err := http.ReadRequest(bufio.NewReader(conn))
+		if err != nil {
+			return
+		}
+		key := r.Header.Get("X-Key")
+		const head = "HTTP/1.1 500 No\r\n\r\n"
+		switch r.URL.Path {
+		case "/mime":
+			fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nno header %s\r\n\r\n", key)
+		case "/status":
+			fmt.Fprintf(conn, "%s\r\n\r\n", key)
+		case "/location":
+			fmt.Fprintf(conn, "HTTP/1.1 302 Go\r\nLocation: http://[%s\r\n\r\n", key)
+		case "/json":
+			body, _ := json.Marshal(map[string]string{"refused": key})
+			fmt.Fprint(conn, head, string(body))
+		case "/html":
+			fmt.Fprint(conn, head, html.EscapeString(key))
+		case "/query":
+			fmt.Fprint(conn, head, url.QueryEscape(key))
+		case "/base64":
+			fmt.Fprint(conn, head, base64.StdEncoding.EncodeToString([]byte("user:"+key)))
 		}
 	})
-	t.Cleanup(func() {
-		l.Close()
-		serving.Wait()
-	})
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
 }
 
 // A secret that has a quote in it is nowhere to be seen, however a target repeats it: in

@@ -5,26 +5,23 @@ package collector
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
+	promtest "github.com/prometheus/client_golang/prometheus/testutil"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/gate"
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 	"github.com/prober-exporter/prober_exporter/prober"
 	"github.com/prober-exporter/prober_exporter/prober/action"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 var _ Prober = (*prober.Manager)(nil)
 
@@ -125,26 +122,13 @@ func gather(tb testing.TB, cs ...prometheus.Collector) []*dto.MetricFamily {
 // golden compares with a file of testdata, or rewrites it.
 func golden(t *testing.T, name string, c prometheus.Collector) {
 	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		var out bytes.Buffer
-		for _, mf := range gather(t, c) {
-			if _, err := expfmt.MetricFamilyToText(&out, mf); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil {
+	var got bytes.Buffer
+	for _, mf := range gather(t, c) {
+		if _, err := expfmt.MetricFamilyToText(&got, mf); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer want.Close()
-	if err := testutil.CollectAndCompare(c, want); err != nil {
-		t.Error(err)
-	}
+	testutil.Golden(t, filepath.Join("testdata", name), got.Bytes())
 }
 
 // A rich status is exactly these lines.
@@ -265,7 +249,7 @@ func TestUnknownTargets(t *testing.T) {
 prober_exporter_unknown_target_requests_total{endpoint="live"} 1
 prober_exporter_unknown_target_requests_total{endpoint="ready"} 0
 `
-	if err := testutil.CollectAndCompare(c, strings.NewReader(want)); err != nil {
+	if err := promtest.CollectAndCompare(c, strings.NewReader(want)); err != nil {
 		t.Error(err)
 	}
 }

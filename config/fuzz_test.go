@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 // Whatever the file, Load returns a configuration or mistakes, never both and never
@@ -18,8 +20,8 @@ func FuzzLoad(f *testing.F) {
 		f.Fatal(err)
 	}
 	for _, file := range files {
-		_, sections := archive(f, file)
-		f.Add([]byte(find(sections, "prober.yml")))
+		archive := testutil.ReadArchive(f, file)
+		f.Add([]byte(archive.Find("prober.yml")))
 	}
 	const secret = "Zx9-from-the-environment"
 	lookup := func(name string) (string, bool) {

@@ -5,48 +5,13 @@ package config
 
 import (
 	"errors"
-	"flag"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
-
-var update = flag.Bool("update", false, "write what is seen into testdata")
-
-// section is a file of a txtar archive.
-type section struct{ name, text string }
-
-// archive splits a txtar file into its comment and its sections.
-func archive(t testing.TB, path string) (comment string, sections []section) {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(data)) {
-		if rest, ok := strings.CutPrefix(line, "-- "); ok && strings.HasSuffix(rest, " --\n") {
-			sections = append(sections, section{name: strings.TrimSuffix(rest, " --\n")})
-			continue
-		}
-		if len(sections) == 0 {
-			comment += line
-			continue
-		}
-		sections[len(sections)-1].text += line
-	}
-	return comment, sections
-}
-
-func find(sections []section, name string) string {
-	for _, s := range sections {
-		if s.name == name {
-			return s.text
-		}
-	}
-	return ""
-}
 
 // environment returns a lookup in NAME=value lines.
 func environment(text string) func(string) (string, bool) {
@@ -70,8 +35,8 @@ func TestGolden(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			comment, sections := archive(t, file)
-			cfg, notices, err := Load("prober.yml", []byte(find(sections, "prober.yml")), environment(find(sections, "env")))
+			archive := testutil.ReadArchive(t, file)
+			cfg, notices, err := Load("prober.yml", []byte(archive.Find("prober.yml")), environment(archive.Find("env")))
 
 			got := map[string]string{}
 			if err != nil {
@@ -87,15 +52,15 @@ func TestGolden(t *testing.T) {
 				}
 				got["yaml"] = string(out)
 			}
-			if *update {
-				rewrite(t, file, comment, sections, got)
+			if testutil.Update() {
+				rewrite(t, file, archive, got)
 				return
 			}
 			if invalid := strings.HasPrefix(filepath.Base(file), "invalid-"); invalid != (err != nil) {
 				t.Errorf("invalid by its name: %t, error: %v", invalid, err)
 			}
 			for _, name := range []string{"want", "notices", "yaml"} {
-				if want := find(sections, name); got[name] != want {
+				if want := archive.Find(name); got[name] != want {
 					t.Errorf("%s is\n%swant\n%s", name, got[name], want)
 				}
 			}
@@ -103,22 +68,15 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-func rewrite(t *testing.T, file, comment string, sections []section, got map[string]string) {
+// rewrite replaces in an archive what is seen.
+func rewrite(t *testing.T, file string, archive testutil.Archive, got map[string]string) {
 	t.Helper()
-	text := comment
-	for _, s := range sections {
-		if _, written := got[s.name]; !written && !slices.Contains([]string{"want", "notices", "yaml"}, s.name) {
-			text += "-- " + s.name + " --\n" + s.text
-		}
+	seen := []string{"want", "notices", "yaml"}
+	archive.Sections = slices.DeleteFunc(archive.Sections, func(s testutil.Section) bool { return slices.Contains(seen, s.Name) })
+	for _, name := range seen {
+		archive.Put(name, got[name])
 	}
-	for _, name := range []string{"want", "notices", "yaml"} {
-		if got[name] != "" {
-			text += "-- " + name + " --\n" + got[name]
-		}
-	}
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	archive.Write(t, file)
 }
 
 // Each mistake is a value of its own, with its file, its line and its path.

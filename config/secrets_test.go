@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 // Secrets has each form in which a secret may be seen, longest first, none twice and
@@ -110,8 +112,8 @@ func TestYAMLLoads(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, file := range files {
-		_, sections := archive(t, file)
-		cfg, _, err := Load("prober.yml", []byte(find(sections, "prober.yml")), environment(find(sections, "env")))
+		archive := testutil.ReadArchive(t, file)
+		cfg, _, err := Load("prober.yml", []byte(archive.Find("prober.yml")), environment(archive.Find("env")))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,6 +17,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 // The compose example comes up, and does what it says: the application is restarted when
@@ -61,24 +63,24 @@ func TestCompose(t *testing.T) {
 		was := started("app")
 		// Neither is answered.
 		exec.Command("nsenter", w.composeArgs("curl", "-s", "-m", "2", app+fault)...).Run()
-		dockerEventually(t, 60*time.Second, "the application restarts after "+fault, func() bool { return started("app") != was })
-		dockerEventually(t, 30*time.Second, "it is ready after "+fault, func() bool {
+		testutil.Within(t, 60*time.Second, "the application restarts after "+fault, func() bool { return started("app") != was })
+		testutil.Within(t, 30*time.Second, "it is ready after "+fault, func() bool {
 			return strings.Contains(w.asks(t, agent+"/ready/app"), "ok")
 		})
 		want := fmt.Sprintf(`prober_target_restarts_total{service="shop",target="app"} %d`, restarts+1)
-		dockerEventually(t, 10*time.Second, want, func() bool { return strings.Contains(w.asks(t, agent+"/metrics"), want) })
+		testutil.Within(t, 10*time.Second, want, func() bool { return strings.Contains(w.asks(t, agent+"/metrics"), want) })
 	}
 	if now := others(); now != before {
 		t.Errorf("others were restarted as well:\n%s%s", before, now)
 	}
 
-	dockerEventually(t, 30*time.Second, "Prometheus has the second restart", func() bool {
+	testutil.Within(t, 30*time.Second, "Prometheus has the second restart", func() bool {
 		return w.query(t, `prober_target_restarts_total{job="prober",instance="shop",target="app",service="shop"}`) == "2"
 	})
-	dockerEventually(t, 30*time.Second, "Prometheus has the mixin's rules", func() bool {
+	testutil.Within(t, 30*time.Second, "Prometheus has the mixin's rules", func() bool {
 		return strings.Contains(w.asks(t, "http://127.0.0.1:9090/api/v1/rules"), "ProberTargetNotReady")
 	})
-	dockerEventually(t, 30*time.Second, "Prometheus knows the Alertmanager", func() bool {
+	testutil.Within(t, 30*time.Second, "Prometheus knows the Alertmanager", func() bool {
 		return strings.Contains(w.asks(t, "http://127.0.0.1:9090/api/v1/alertmanagers"), `"url":"http://alertmanager:9093`)
 	})
 

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 // The shipped binary with its probes in the container, as a user would have it.
@@ -95,7 +97,7 @@ func dockerAgentOOM(t *testing.T, w *dockerWorld) {
 	a := w.onHost(t, fmt.Sprintf(dockerTarget, w.socket))
 	a.await(t, "/ready", 200)
 	w.try("exec", "app", "/app", "ask", "/eat")
-	dockerEventually(t, 30*time.Second, "it ran out of memory", func() bool {
+	testutil.Within(t, 30*time.Second, "it ran out of memory", func() bool {
 		got := a.instance(t)
 		return got.OOMKilled && got.ExitCode != nil && *got.ExitCode == 137
 	})
@@ -140,7 +142,7 @@ func dockerAgentDaemonAway(t *testing.T, w *dockerWorld) {
 	a.awaitMetric(t, dockerUp, "1")
 	w.stopDaemon(t)
 	a.awaitMetric(t, dockerUp, "0")
-	dockerEventually(t, 30*time.Second, "attempts cannot be made", func() bool {
+	testutil.Within(t, 30*time.Second, "attempts cannot be made", func() bool {
 		return a.metric(`prober_probe_failures_total{probe_type="Liveness",reason="exec_start",target="app"}`) != ""
 	})
 	for _, path := range []string{"/live", "/ready"} {
@@ -169,7 +171,7 @@ func dockerAgentExec(t *testing.T, w *dockerWorld) {
 	a := w.onHost(t, targets.String()+"\n")
 	for target, reason := range map[string]string{"three": "exit_code", "hang": "timeout", "missing": "exec_start"} {
 		series := fmt.Sprintf(`prober_probe_failures_total{probe_type="Readiness",reason=%q,target=%q}`, reason, target)
-		dockerEventually(t, 20*time.Second, series, func() bool { return a.metric(series) != "" && a.metric(series) != "0" })
+		testutil.Within(t, 20*time.Second, series, func() bool { return a.metric(series) != "" && a.metric(series) != "0" })
 	}
 	if got := a.metric(`prober_probe_total{probe_type="Readiness",result="failed",target="missing"}`); got != "0" {
 		t.Errorf("a missing command failed %s times, want 0", got)

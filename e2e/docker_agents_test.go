@@ -8,8 +8,6 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -18,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 // dockerAgent is a running prober_exporter, and how to ask it.
@@ -37,16 +37,8 @@ const dockerTarget = `
 // onHost runs the agent as a process of the machine, until the test ends.
 func (w *dockerWorld) onHost(t *testing.T, targets string) *dockerAgent {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "prober.yml")
-	if err := os.WriteFile(file, []byte("targets:"+targets), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
+	file := testutil.Write(t, "targets:"+targets)
+	address := "127.0.0.1:" + testutil.Port(t)
 	var log strings.Builder
 	agent := exec.Command(filepath.Join(w.dir, "agent", "prober_exporter"), "--config.file="+file, "--web.listen-address="+address)
 	agent.Stderr = &log
@@ -60,13 +52,7 @@ func (w *dockerWorld) onHost(t *testing.T, targets string) *dockerAgent {
 		}
 	})
 	return &dockerAgent{get: func(path string) (int, string) {
-		resp, err := http.Get("http://" + address + path)
-		if err != nil {
-			return 0, err.Error()
-		}
-		defer resp.Body.Close()
-		body, _ := io.ReadAll(resp.Body)
-		return resp.StatusCode, string(body)
+		return testutil.Get(t, "http://"+address+path)
 	}}
 }
 
@@ -109,28 +95,23 @@ func (a *dockerAgent) await(t *testing.T, path string, want int) {
 	t.Helper()
 	var got int
 	var body string
-	dockerEventually(t, 30*time.Second, fmt.Sprintf("%s answers %d", path, want), func() bool {
+	testutil.Within(t, 30*time.Second, fmt.Sprintf("%s answers %d", path, want), func() bool {
 		got, body = a.get(path)
 		return got == want
 	})
 	t.Logf("%s: %d %s", path, got, strings.TrimSpace(body))
 }
 
-// metric returns the value of a series that begins so, and "" if there is none.
+// metric returns the value of a series, "" if there is none.
 func (a *dockerAgent) metric(series string) string {
 	_, body := a.get("/metrics")
-	for line := range strings.Lines(body) {
-		if value, ok := strings.CutPrefix(line, series+" "); ok {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
+	return testutil.Series(body, series)
 }
 
 // awaitMetric waits for a value.
 func (a *dockerAgent) awaitMetric(t *testing.T, series, want string) {
 	t.Helper()
-	dockerEventually(t, 30*time.Second, series+" is "+want, func() bool { return a.metric(series) == want })
+	testutil.Within(t, 30*time.Second, series+" is "+want, func() bool { return a.metric(series) == want })
 }
 
 // instance is what /api/v1/targets/app says of the instance.

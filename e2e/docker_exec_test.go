@@ -14,6 +14,7 @@ import (
 
 	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/gate"
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 	"github.com/prober-exporter/prober_exporter/prober/action"
 )
 
@@ -139,7 +140,7 @@ func dockerExecKilled(t *testing.T, w *dockerWorld) {
 	if out, err := agent.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
-	dockerEventually(t, 10*time.Second, "none hangs", func() bool { return w.processes(t, "/app hang") == 0 })
+	testutil.Within(t, 10*time.Second, "none hangs", func() bool { return w.processes(t, "/app hang") == 0 })
 	if n := w.processes(t, "/app"); n != 1 {
 		t.Errorf("%d of the application run, want 1", n)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/gate"
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 	"github.com/prober-exporter/prober_exporter/prober/instance"
 	"github.com/prober-exporter/prober_exporter/prober/instance/docker"
 )
@@ -54,7 +55,7 @@ func watchDocker(t *testing.T, w *dockerWorld, watched config.Instance) *dockerS
 func (s *dockerSeen) await(t *testing.T, what string, ok func(gate.Instance, instance.Details) bool) gate.Instance {
 	t.Helper()
 	var inst gate.Instance
-	dockerEventually(t, 20*time.Second, what, func() bool {
+	testutil.Within(t, 20*time.Second, what, func() bool {
 		inst = s.Instance("app")
 		return ok(inst, s.Describe("app"))
 	})
@@ -270,12 +271,12 @@ func dockerDaemonAway(t *testing.T, w *dockerWorld) {
 	s := watchDocker(t, w, byName)
 	first := s.running(t, gate.Instance{})
 	w.stopDaemon(t)
-	dockerEventually(t, 20*time.Second, "the source is down", func() bool { return !s.Up() })
+	testutil.Within(t, 20*time.Second, "the source is down", func() bool { return !s.Up() })
 	if got := s.Instance("app"); got != first {
 		t.Errorf("got %+v while the daemon is away, want %+v", got, first)
 	}
 	w.startDaemon(t)
-	dockerEventually(t, 30*time.Second, "the source is up", s.Up)
+	testutil.Within(t, 30*time.Second, "the source is up", s.Up)
 	if got := s.Instance("app"); got != first {
 		t.Errorf("got %+v after the daemon is back, want %+v", got, first)
 	}

@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 // dockerWorld is a Docker Engine in namespaces of its own, with all its data in one
@@ -92,7 +94,7 @@ func newContainerWorld(t *testing.T, podman bool) *dockerWorld {
 func dockerChild(t *testing.T, pid int) int {
 	t.Helper()
 	var child int
-	dockerEventually(t, 10*time.Second, "the process has a child", func() bool {
+	testutil.Within(t, 10*time.Second, "the process has a child", func() bool {
 		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 		child, _ = strconv.Atoi(strings.TrimSpace(string(text)))
 		return child != 0
@@ -245,16 +247,6 @@ func (w *dockerWorld) run(t *testing.T, name string, args ...string) {
 	t.Helper()
 	t.Cleanup(func() { w.try("rm", "-f", name) })
 	w.docker(t, append([]string{"run", "-d", "--name", name}, args...)...)
-}
-
-// dockerEventually waits until ok.
-func dockerEventually(t *testing.T, limit time.Duration, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(limit); !ok(); dockerTick() {
-		if time.Now().After(end) {
-			t.Fatalf("after %v still not: %s", limit, what)
-		}
-	}
 }
 
 // dockerTick is the rhythm of all waiting.

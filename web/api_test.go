@@ -7,11 +7,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,11 +17,10 @@ import (
 
 	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/gate"
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 	"github.com/prober-exporter/prober_exporter/prober"
 	"github.com/prober-exporter/prober_exporter/prober/action"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // rich is a target with something in every field.
 func rich() prober.TargetStatus {
@@ -63,19 +60,7 @@ func golden(t *testing.T, name string, w *httptest.ResponseRecorder) {
 	if err := json.Indent(&got, w.Body.Bytes(), "", "  "); err != nil {
 		t.Fatalf("%v: %s", err, w.Body)
 	}
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, got.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got.Bytes(), want) {
-		t.Errorf("got:\n%s\nwant:\n%s", got.Bytes(), want)
-	}
+	testutil.Golden(t, filepath.Join("testdata", name), got.Bytes())
 	if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "application/json" {
 		t.Errorf("%d, Content-Type %q", w.Code, w.Header().Get("Content-Type"))
 	}

@@ -4,54 +4,18 @@
 package frompod
 
 import (
-	"flag"
 	"maps"
-	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"gopkg.in/yaml.v3"
 
 	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
-var update = flag.Bool("update", false, "write what is seen into testdata")
-
 const image = "prober-exporter:0.1.0"
-
-// section is a file of a txtar archive.
-type section struct{ name, text string }
-
-// archive splits a txtar file into its comment and its sections.
-func archive(t testing.TB, path string) (comment string, sections []section) {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(data)) {
-		if rest, ok := strings.CutPrefix(line, "-- "); ok && strings.HasSuffix(rest, " --\n") {
-			sections = append(sections, section{name: strings.TrimSuffix(rest, " --\n")})
-			continue
-		}
-		if len(sections) == 0 {
-			comment += line
-			continue
-		}
-		sections[len(sections)-1].text += line
-	}
-	return comment, sections
-}
-
-func find(sections []section, name string) string {
-	i := slices.IndexFunc(sections, func(s section) bool { return s.name == name })
-	if i < 0 {
-		return ""
-	}
-	return sections[i].text
-}
 
 // outcome returns all that Convert says, under these names.
 func outcome(manifest string, rewrite bool, out, said string) map[string]string {
@@ -79,24 +43,21 @@ func TestGolden(t *testing.T) {
 	names := []string{"config", "said", "rewritten", "said of the rewritten"}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			comment, sections := archive(t, file)
-			manifest := find(sections, "manifest")
+			archive := testutil.ReadArchive(t, file)
+			manifest := archive.Find("manifest")
 			got := outcome(manifest, false, names[0], names[1])
 			maps.Copy(got, outcome(manifest, true, names[2], names[3]))
-			if *update {
-				all := comment + "-- manifest --\n" + manifest
+			if testutil.Update() {
+				updated := testutil.Archive{Comment: archive.Comment}
+				updated.Put("manifest", manifest)
 				for _, name := range names {
-					if got[name] != "" {
-						all += "-- " + name + " --\n" + got[name]
-					}
+					updated.Put(name, got[name])
 				}
-				if err := os.WriteFile(file, []byte(all), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				updated.Write(t, file)
 				return
 			}
 			for _, name := range names {
-				if want := find(sections, name); got[name] != want {
+				if want := archive.Find(name); got[name] != want {
 					t.Errorf("%s is\n%swant\n%s", name, got[name], want)
 				}
 			}
@@ -112,8 +73,8 @@ func TestResultsHold(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, file := range files {
-		_, sections := archive(t, file)
-		checkResults(t, find(sections, "manifest"))
+		archive := testutil.ReadArchive(t, file)
+		checkResults(t, archive.Find("manifest"))
 	}
 }
 
@@ -171,8 +132,8 @@ func FuzzConvert(f *testing.F) {
 		f.Fatal(err)
 	}
 	for _, file := range files {
-		_, sections := archive(f, file)
-		f.Add(find(sections, "manifest"))
+		archive := testutil.ReadArchive(f, file)
+		f.Add(archive.Find("manifest"))
 	}
 	f.Fuzz(func(t *testing.T, manifest string) {
 		if strings.Contains(manifest, "prober.yml") {

@@ -13,6 +13,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 // rewritten returns what becomes of a manifest.
@@ -34,8 +35,8 @@ func TestExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	first, second, _ := strings.Cut(string(text), "\n---\n")
-	_, sections := archive(t, "testdata/example.txtar")
-	documents := split(rewritten(t, find(sections, "manifest")))
+	archive := testutil.ReadArchive(t, "testdata/example.txtar")
+	documents := split(rewritten(t, archive.Find("manifest")))
 	if len(documents) != 2 {
 		t.Fatalf("%d documents", len(documents))
 	}
@@ -101,8 +102,8 @@ func TestLineEnds(t *testing.T) {
 // All lines that are not about a probe or the sidecar are there afterwards, in order
 // and to the byte.
 func TestNothingElseChanges(t *testing.T) {
-	_, sections := archive(t, "testdata/deployment.txtar")
-	manifest := find(sections, "manifest")
+	archive := testutil.ReadArchive(t, "testdata/deployment.txtar")
+	manifest := archive.Find("manifest")
 	left := slices.Collect(strings.Lines(split(rewritten(t, manifest))[1].text))
 	var gone []string
 	for line := range strings.Lines(split(manifest)[0].text) {

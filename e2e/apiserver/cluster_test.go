@@ -7,16 +7,12 @@ package apiserver
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -25,6 +21,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 // nobody is the user of the servers, where the tests are root.
@@ -151,26 +149,14 @@ func (c *cluster) call(token, method, path, body string) (int, string, error) {
 // credentials writes a certificate for loopback, whose key signs the tokens too, and the
 // administrator's token.
 func (c *cluster) credentials() error {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	certificate, key, err := testutil.Certificate(net.IPv4(127, 0, 0, 1))
 	if err != nil {
 		return err
 	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true,
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"localhost"},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		return err
-	}
-	keyDER, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		return err
-	}
-	c.ca = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	c.ca = certificate
 	for name, content := range map[string][]byte{
 		"tls.crt":    c.ca,
-		"tls.key":    pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}),
+		"tls.key":    key,
 		"tokens.csv": []byte(c.admin + `,admin,admin,"system:masters"` + "\n"),
 	} {
 		if err := os.WriteFile(filepath.Join(scratch, name), content, 0o644); err != nil {

@@ -17,7 +17,6 @@ import (
 	"runtime"
 	"syscall"
 	"testing"
-	"time"
 )
 
 const (
@@ -113,16 +112,4 @@ func mounts() error {
 		return nil
 	}
 	return os.Chown(scratch, nobody, nobody)
-}
-
-// eventually polls until ok, for as long as a slow machine may take.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(60 * time.Second); !ok(); <-tick.C {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited 60 s in vain: %s", what)
-		}
-	}
 }

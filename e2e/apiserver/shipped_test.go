@@ -8,15 +8,15 @@ package apiserver
 import (
 	"bytes"
 	"context"
-	"io"
 	"net"
-	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 // shipped is the program as it is shipped, with a configuration of the test's own.
@@ -28,17 +28,11 @@ type shipped struct {
 
 func ship(t *testing.T, configuration string) *shipped {
 	t.Helper()
-	ports, err := freePorts(1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "prober.yml")
-	if err := os.WriteFile(file, []byte(configuration), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s := &shipped{t: t, url: "http://" + ports[0], log: new(bytes.Buffer)}
+	address := "127.0.0.1:" + testutil.Port(t)
+	file := testutil.Write(t, configuration)
+	s := &shipped{t: t, url: "http://" + address, log: new(bytes.Buffer)}
 	ctx, cancel := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, filepath.Join(bin, "prober_exporter"), "--config.file="+file, "--web.listen-address="+ports[0])
+	cmd := exec.CommandContext(ctx, filepath.Join(bin, "prober_exporter"), "--config.file="+file, "--web.listen-address="+address)
 	cmd.Stdout, cmd.Stderr = s.log, s.log
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -59,25 +53,11 @@ func ship(t *testing.T, configuration string) *shipped {
 	return s
 }
 
-// get returns the code and the body of an answer; 0 stands for none.
-func (s *shipped) get(path string) (int, string) {
-	resp, err := http.Get(s.url + path)
-	if err != nil {
-		return 0, ""
-	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return 0, ""
-	}
-	return resp.StatusCode, string(b)
-}
-
 // shows waits until the metrics hold all of these lines.
 func (s *shipped) shows(lines ...string) {
 	s.t.Helper()
-	eventually(s.t, "metrics "+strings.Join(lines, ", "), func() bool {
-		_, metrics := s.get("/metrics")
+	testutil.Within(s.t, time.Minute, "metrics "+strings.Join(lines, ", "), func() bool {
+		_, metrics := testutil.Get(s.t, s.url+"/metrics")
 		for _, line := range lines {
 			if !strings.Contains(metrics, line+"\n") {
 				return false
@@ -89,7 +69,7 @@ func (s *shipped) shows(lines ...string) {
 
 func (s *shipped) says(path string, want int) {
 	s.t.Helper()
-	eventually(s.t, path, func() bool { code, _ := s.get(path); return code == want })
+	testutil.Within(s.t, time.Minute, path, func() bool { code, _ := testutil.Get(s.t, s.url+path); return code == want })
 }
 
 // In the shipped program a liveness failure of container a makes /live/app 503, where it
@@ -150,13 +130,13 @@ func TestShipped(t *testing.T) {
 	s.shows(`prober_exporter_source_up{source="kubernetes"} 1`)
 	s.shows(`prober_target_ready{target="app"} 1`)
 	w.must("DELETE", w.core("pods/web-0"), `{"gracePeriodSeconds":30}`)
-	eventually(t, "the deletion is seen", func() bool {
-		_, body := s.get("/api/v1/targets/app")
+	testutil.Within(t, time.Minute, "the deletion is seen", func() bool {
+		_, body := testutil.Get(t, s.url+"/api/v1/targets/app")
 		return strings.Contains(strings.ReplaceAll(body, " ", ""), `"deleting":true`)
 	})
 	l.Close()
 	s.shows(`prober_target_ready{target="app"} 0`) // readiness goes on, and 10 failures have been seen
-	if code, body := s.get("/live/app"); code != 200 {
+	if code, body := testutil.Get(t, s.url+"/live/app"); code != 200 {
 		t.Errorf("/live/app %d %s while the pod is deleted, want 200", code, body)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/gate"
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 var (
@@ -27,7 +28,7 @@ func TestRestart(t *testing.T) {
 	a := w.agent()
 	a.log("level=INFO", "pod is watched", "namespace="+w.namespace, "pod=web-0")
 	w.status("Pending", "app= "+waits)
-	eventually(t, "waits", func() bool { return a.Describe("app").Message == "ContainerCreating" })
+	testutil.Within(t, time.Minute, "waits", func() bool { return a.Describe("app").Message == "ContainerCreating" })
 	a.sees("app", gate.Instance{})
 	w.status("Running", "app=a "+runs, "job=j "+runs, "logger=l "+runs)
 	a.sees("app", gate.Instance{ID: "containerd://a", Phase: gate.Running, StartedAt: first})
@@ -87,7 +88,7 @@ func TestRole(t *testing.T) {
 
 	w.must("PUT", w.rbac("roles/prober-exporter"), strings.Replace(w.role, "[get, watch]", "[get]", 1))
 	watch := w.core("pods?watch=1&timeoutSeconds=1&fieldSelector=metadata.name%3Dweb-0")
-	eventually(t, "the Role lacks watch", func() bool { return w.code(token, "GET", watch) == 403 })
+	testutil.Within(t, time.Minute, "the Role lacks watch", func() bool { return w.code(token, "GET", watch) == 403 })
 	w.status("Running", "app=a "+runs)
 	a := w.agent()
 	a.log("level=WARN", `lacks the rule {apiGroups: [\"\"], resources: [pods], resourceNames: [web-0], verbs: [watch]}`)
@@ -114,7 +115,7 @@ func TestTokenRotation(t *testing.T) {
 	a := w.agent()
 	a.log("pod is watched")
 	w.must("DELETE", w.core("secrets/bound"), "")
-	eventually(t, "the old token is refused", func() bool { return w.code(old, "GET", w.core("pods/web-0")) == 401 })
+	testutil.Within(t, time.Minute, "the old token is refused", func() bool { return w.code(old, "GET", w.core("pods/web-0")) == 401 })
 
 	w.line.blink()
 	a.log("level=WARN", "does not accept the service account's token (401)")
@@ -159,7 +160,7 @@ func TestExpiry(t *testing.T) {
 	}
 	w.line.mend()
 	a.sees("app", gate.Instance{ID: "containerd://d", Phase: gate.Running, StartedAt: second})
-	eventually(t, "up", a.Up)
+	testutil.Within(t, time.Minute, "up", a.Up)
 }
 
 // While the API server is away the last view stays and the source is down, which is
@@ -180,7 +181,7 @@ func TestServerRestart(t *testing.T) {
 	}
 	w.status("Running", "app=b "+later)
 	a.sees("app", gate.Instance{ID: "containerd://b", Phase: gate.Running, StartedAt: second})
-	eventually(t, "up", a.Up)
+	testutil.Within(t, time.Minute, "up", a.Up)
 }
 
 // A connection that is lost is taken up again without a word.

@@ -21,6 +21,7 @@ import (
 
 	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/gate"
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 	"github.com/prober-exporter/prober_exporter/prober/instance/kubernetes"
 )
 
@@ -60,7 +61,7 @@ func newWorld(t *testing.T) *world {
 	w.file("namespace", w.namespace)
 	token := w.token("Pod", "web-0", w.uid)
 	w.file("token", token)
-	eventually(t, "the Role holds", func() bool { return w.code(token, "GET", w.core("pods/web-0")) == 200 })
+	testutil.Within(t, time.Minute, "the Role holds", func() bool { return w.code(token, "GET", w.core("pods/web-0")) == 200 })
 	host, port, err := net.SplitHostPort(w.line.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -235,7 +236,7 @@ func (a *agent) quiet() {
 // sees waits until a target's instance is this one.
 func (a *agent) sees(target string, want gate.Instance) {
 	a.t.Helper()
-	eventually(a.t, fmt.Sprintf("%s is %+v", target, want), func() bool { return a.Instance(target) == want })
+	testutil.Within(a.t, time.Minute, fmt.Sprintf("%s is %+v", target, want), func() bool { return a.Instance(target) == want })
 }
 
 // line passes connections on until it is cut.

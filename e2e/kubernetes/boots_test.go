@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 // boots is a manifest of an application that a livenessProbe's delay alone protects while
@@ -74,7 +76,7 @@ func compareBoots(t *testing.T, delay, before, lives string) {
 	const limit, later, settled = 8 * time.Minute, 2 * time.Minute, 45 * time.Second
 	ready := alone.await(limit, "the pod without the agent is ready", state.ready)
 	readyWith := with.await(later, "the pod with the agent is ready", state.ready)
-	eventually(t, later, "both have been ready for 45 s", func() bool {
+	testutil.Within(t, later, "both have been ready for 45 s", func() bool {
 		for _, p := range []*pod{alone, with} {
 			if !p.now().ready() {
 				t.Fatalf("%s is not ready any more, %.1f s after it began", p.namespace, time.Since(began).Seconds())

@@ -8,17 +8,13 @@ package kubernetes
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -28,6 +24,8 @@ import (
 	"time"
 
 	"github.com/distribution/reference"
+
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 // All addresses are those for documentation: they exist in the test's own network only.
@@ -256,26 +254,14 @@ func (c *cluster) do(ctx context.Context, method, path, body string) (*http.Resp
 // credentials writes a certificate for the API server, whose key signs the tokens too, and
 // the tokens of the administrator and the node.
 func (c *cluster) credentials() error {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	certificate, key, err := testutil.Certificate(net.ParseIP(serviceIP), net.ParseIP(nodeIP), net.IPv4(127, 0, 0, 1))
 	if err != nil {
 		return err
 	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true,
-		IPAddresses: []net.IP{net.ParseIP(serviceIP), net.ParseIP(nodeIP), net.IPv4(127, 0, 0, 1)},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		return err
-	}
-	keyDER, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		return err
-	}
-	c.ca = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	c.ca = certificate
 	for name, content := range map[string][]byte{
 		"tls.crt":    c.ca,
-		"tls.key":    pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}),
+		"tls.key":    key,
 		"tokens.csv": []byte(c.admin + `,admin,admin,"system:masters"` + "\n" + c.node + `,system:node:` + nodeName + `,node,"system:nodes"` + "\n"),
 	} {
 		if err := os.WriteFile(at(name), content, 0o600); err != nil {

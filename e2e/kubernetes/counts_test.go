@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 // The kubelet and the agent run the same probes of one application, each by its own
@@ -50,7 +52,7 @@ func TestCounts(t *testing.T) {
 	kubeletBefore, agentBefore := count()
 	began := time.Now()
 	ill := false
-	eventually(t, 2*time.Minute, "a minute passes", func() bool {
+	testutil.Within(t, 2*time.Minute, "a minute passes", func() bool {
 		d := time.Since(began)
 		if wants := d > 20*time.Second && d < 40*time.Second; wants != ill {
 			ill = wants

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 // An application that has done its work, in a pod that goes on, is not started again. The
@@ -22,8 +24,8 @@ func TestDone(t *testing.T) {
 	p := deploy(t, rewritten(t, manifest))
 	p.await(time.Minute, "the pod is ready", state.ready)
 	ended := p.await(time.Minute, "the application has ended", func(s state) bool { return s.container("app").State.Terminated != nil })
-	eventually(t, 20*time.Second, "the agent sees the end", func() bool { return p.metric(`prober_target_running{target="app"}`) == 0 })
-	eventually(t, 3*time.Minute, "two minutes have passed", func() bool {
+	testutil.Within(t, 20*time.Second, "the agent sees the end", func() bool { return p.metric(`prober_target_running{target="app"}`) == 0 })
+	testutil.Within(t, 3*time.Minute, "two minutes have passed", func() bool {
 		for series, want := range map[string]float64{"running": 0, "live": 1, "ready": 0, "restarts_total": 0} {
 			if got := p.metric("prober_target_" + series + `{target="app"}`); got != want {
 				t.Fatalf("%v after the end prober_target_%s is %v, want %v", time.Since(ended), series, got, want)

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 // An application that answers 500 while it ends, for 40 s, has these 40 s: neither the
@@ -71,7 +73,7 @@ func (p *pod) drain(look func(at time.Duration)) (told time.Duration) {
 	app, agent := p.process("app"), p.process("prober")
 	began := time.Now()
 	p.must("DELETE", p.path("pods/"+p.name), "")
-	ended := eventually(t, 2*time.Minute, "the application has ended", func() bool {
+	ended := testutil.Within(t, 2*time.Minute, "the application has ended", func() bool {
 		if told == 0 && strings.Contains(p.logs("prober"), "pod terminating") {
 			told = time.Since(began)
 		}

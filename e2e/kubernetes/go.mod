@@ -4,7 +4,13 @@ go 1.26.0
 
 require (
 	github.com/distribution/reference v0.6.0
+	github.com/prober-exporter/prober_exporter v0.0.0
 	gopkg.in/yaml.v3 v3.0.1
 )
 
-require github.com/opencontainers/go-digest v1.0.0 // indirect
+require (
+	github.com/opencontainers/go-digest v1.0.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+)
+
+replace github.com/prober-exporter/prober_exporter => ../..

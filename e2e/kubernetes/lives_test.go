@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 const (
@@ -83,7 +85,7 @@ func (p *pod) checks() {
 	t := p.t
 	t.Helper()
 	p.tell("/healthz=503&/readyz=503")
-	eventually(t, time.Minute, "a startup attempt fails", func() bool {
+	testutil.Within(t, time.Minute, "a startup attempt fails", func() bool {
 		return p.metric(`prober_probe_total{probe_type="Startup",result="failed",target="app"}`) >= 1
 	})
 	if s := p.now(); s.container("app").Started {
@@ -91,7 +93,7 @@ func (p *pod) checks() {
 	}
 	p.tell("/healthz=200")
 	p.await(time.Minute, "the application has started", func(s state) bool { return s.container("app").Started })
-	eventually(t, time.Minute, "three readiness attempts fail", func() bool {
+	testutil.Within(t, time.Minute, "three readiness attempts fail", func() bool {
 		return p.metric(`prober_probe_total{probe_type="Readiness",result="failed",target="app"}`) >= 3
 	})
 	for _, s := range p.since(time.Time{}) {
@@ -121,13 +123,13 @@ func (p *pod) deadLock() {
 	agent := p.now().container("prober")
 	began := time.Now()
 	p.tell("dead-lock=1")
-	said503 := eventually(t, time.Minute, "/live/app is 503", func() bool { code, _ := p.get(health, live); return code == 503 })
-	killed := eventually(t, 2*time.Minute, "the dead-locked process has ended", func() bool { return !runs(pid) })
-	eventually(t, 30*time.Second, "the agent sees another instance", func() bool {
+	said503 := testutil.Within(t, time.Minute, "/live/app is 503", func() bool { code, _ := p.get(health, live); return code == 503 })
+	killed := testutil.Within(t, 2*time.Minute, "the dead-locked process has ended", func() bool { return !runs(pid) })
+	testutil.Within(t, 30*time.Second, "the agent sees another instance", func() bool {
 		id := p.instance()
 		return id != "" && id != before && p.metric(`prober_target_restarts_total{target="app"}`) == 1
 	})
-	eventually(t, 30*time.Second, "/live/app is 200", func() bool { code, _ := p.get(health, live); return code == 200 })
+	testutil.Within(t, 30*time.Second, "/live/app is 200", func() bool { code, _ := p.get(health, live); return code == 200 })
 	ready := p.await(2*time.Minute, "the pod is ready again", state.ready)
 	t.Logf("dead-locked: /live/app is 503 after %.1f s, the application ended after %.1f s, the pod is ready again after %.1f s",
 		said503.Sub(began).Seconds(), killed.Sub(began).Seconds(), ready.Sub(began).Seconds())
@@ -168,9 +170,9 @@ func (p *pod) crash() {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatalf("kill the agent, process %d: %v", pid, err)
 	}
-	eventually(t, 10*time.Second, "the agent has ended", func() bool { return !runs(pid) })
+	testutil.Within(t, 10*time.Second, "the agent has ended", func() bool { return !runs(pid) })
 	var started, healthy time.Time
-	ready := eventually(t, time.Minute, "/ready/app is 200", func() bool {
+	ready := testutil.Within(t, time.Minute, "/ready/app is 200", func() bool {
 		if started.IsZero() {
 			if inNetwork(network, "prober_exporter") { // the kubelet says so later
 				started = time.Now()
@@ -220,8 +222,8 @@ func (p *pod) delete(native bool) {
 	appPID, agentPID := p.process("app"), p.process("prober")
 	began := time.Now()
 	p.must("DELETE", p.path("pods/"+p.name), "")
-	eventually(t, 10*time.Second, "/ready/app is 503", func() bool { code, _ := p.get(health, "/ready/app"); return code == 503 })
-	app := eventually(t, time.Minute, "the application has ended", func() bool {
+	testutil.Within(t, 10*time.Second, "/ready/app is 503", func() bool { code, _ := p.get(health, "/ready/app"); return code == 503 })
+	app := testutil.Within(t, time.Minute, "the application has ended", func() bool {
 		if code, body := p.get(health, live); code != 200 && runs(agentPID) && runs(appPID) {
 			t.Fatalf("/live/app is %d %s while the application ends", code, body)
 		}
@@ -230,7 +232,7 @@ func (p *pod) delete(native bool) {
 	if !runs(agentPID) {
 		t.Error("the agent ended before the application")
 	}
-	agent := eventually(t, time.Minute, "the agent has ended", func() bool { return !runs(agentPID) })
+	agent := testutil.Within(t, time.Minute, "the agent has ended", func() bool { return !runs(agentPID) })
 	p.await(time.Minute, "the pod is gone", func(s state) bool { return s.gone })
 	var unready time.Time
 	for _, s := range p.since(began) {

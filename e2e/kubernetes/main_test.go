@@ -210,14 +210,3 @@ func tick() {
 	defer timer.Stop()
 	<-timer.C
 }
-
-// eventually polls until ok, and returns when that was.
-func eventually(t *testing.T, limit time.Duration, what string, ok func() bool) time.Time {
-	t.Helper()
-	for deadline := time.Now().Add(limit); !ok(); tick() {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited %v in vain: %s", limit, what)
-		}
-	}
-	return time.Now()
-}

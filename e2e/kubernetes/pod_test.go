@@ -19,6 +19,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 // pod is a pod of a manifest, and all that the API server ever said of it.
@@ -224,7 +226,7 @@ func (p *pod) now() state {
 // await waits for a state and returns when it was said.
 func (p *pod) await(limit time.Duration, what string, ok func(state) bool) time.Time {
 	p.t.Helper()
-	eventually(p.t, limit, what, func() bool { return ok(p.now()) })
+	testutil.Within(p.t, limit, what, func() bool { return ok(p.now()) })
 	return p.now().at
 }
 
@@ -252,7 +254,7 @@ var hurried = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 // tell tells the application how to behave.
 func (p *pod) tell(what string) {
 	p.t.Helper()
-	eventually(p.t, time.Minute, "the application is told "+what, func() bool {
+	testutil.Within(p.t, time.Minute, "the application is told "+what, func() bool {
 		code, _ := p.get(8080, "/be?"+what)
 		return code == http.StatusOK
 	})
@@ -264,17 +266,13 @@ func (p *pod) metric(series string) float64 {
 	return value(body, series)
 }
 
-// value finds a series among metrics.
+// value finds a series among metrics; -1 if it is not there.
 func value(metrics, series string) float64 {
-	for line := range strings.Lines(metrics) {
-		if text, ok := strings.CutPrefix(line, series+" "); ok {
-			v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
-			if err == nil {
-				return v
-			}
-		}
+	v, err := strconv.ParseFloat(testutil.Series(metrics, series), 64)
+	if err != nil {
+		return -1
 	}
-	return -1
+	return v
 }
 
 // instance is the ID of the application's life that the agent sees.

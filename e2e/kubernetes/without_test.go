@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 // When the agent is gone for good the pod is not ready after 3 failed probes, and the
@@ -34,7 +36,7 @@ func TestAgentGone(t *testing.T) {
 		w := s.container("prober").State.Waiting
 		return w != nil && w.Reason == "ErrImageNeverPull"
 	})
-	told := eventually(t, 2*time.Minute, "the application is told to end", func() bool {
+	told := testutil.Within(t, 2*time.Minute, "the application is told to end", func() bool {
 		code, _ := p.get(8080, "/readyz")
 		return code != 200
 	})
@@ -45,8 +47,8 @@ func TestAgentGone(t *testing.T) {
 	t.Logf("the agent is gone for good: the pod is not ready after %.1f s, the application is told to end after %.1f s",
 		unready.Sub(began).Seconds(), told.Sub(began).Seconds())
 	again := time.Now()
-	eventually(t, time.Minute, "the application has booted", func() bool { code, _ := p.get(8080, "/readyz"); return code == 200 })
-	toldAgain := eventually(t, time.Minute, "the application is told to end again", func() bool { code, _ := p.get(8080, "/readyz"); return code != 200 })
+	testutil.Within(t, time.Minute, "the application has booted", func() bool { code, _ := p.get(8080, "/readyz"); return code == 200 })
+	toldAgain := testutil.Within(t, time.Minute, "the application is told to end again", func() bool { code, _ := p.get(8080, "/readyz"); return code != 200 })
 	t.Logf("in its next life it is told to end after %.1f s", toldAgain.Sub(again).Seconds())
 	if d := toldAgain.Sub(again); d < 26*time.Second || d > 34*time.Second {
 		t.Errorf("the next life took %v, want 29 s to 30 s", d)
@@ -68,7 +70,7 @@ func TestBrokenFile(t *testing.T) {
 	p.begins()
 	file := p.configuration()
 	p.configure("targets: [{name: app, livenessProbes: {}}]")
-	eventually(t, 3*time.Minute, "the agent refuses the file", func() bool {
+	testutil.Within(t, 3*time.Minute, "the agent refuses the file", func() bool {
 		return p.metric("prober_exporter_config_last_reload_successful") == 0
 	})
 	for _, path := range []string{"/ready/app", live} {
@@ -81,13 +83,13 @@ func TestBrokenFile(t *testing.T) {
 	if err := syscall.Kill(p.process("prober"), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	up := eventually(t, time.Minute, "the agent is back, without a configuration", func() bool {
+	up := testutil.Within(t, time.Minute, "the agent is back, without a configuration", func() bool {
 		_, body := p.get(health, live+"?verbose")
 		return strings.Contains(body, "no configuration")
 	})
 	p.await(30*time.Second, "the pod is not ready", func(s state) bool { return !s.ready() })
 	// Longer than the agent's own startup probe allows, and the application's liveness probe after that.
-	eventually(t, 3*time.Minute, "75 s pass", func() bool {
+	testutil.Within(t, 3*time.Minute, "75 s pass", func() bool {
 		if code, body := p.get(health, live); code != 200 {
 			t.Fatalf("/live/app is %d %s after %v", code, body, time.Since(began))
 		}

@@ -15,13 +15,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 // app is what is probed. It answers a path with the status that the test has set, 200
@@ -44,7 +45,7 @@ const frontOf = "E2E_PAGE_FRONT_OF"
 
 func newApp(t *testing.T) *app {
 	t.Helper()
-	a := &app{t: t, port: freePort()}
+	a := &app{t: t, port: testutil.Port(t)}
 	a.answers = httptest.NewServer(a)
 	a.start()
 	t.Cleanup(func() {
@@ -69,7 +70,7 @@ func (a *app) start() {
 	if err := a.front.Start(); err != nil {
 		a.t.Fatal(err)
 	}
-	eventually(a.t, func() error {
+	testutil.Eventually(a.t, "the application listens", func() error {
 		conn, err := net.Dial("tcp", address)
 		if err == nil {
 			conn.Close()
@@ -133,7 +134,7 @@ type agent struct {
 // ship starts an agent with a configuration in which PORT is the app's.
 func ship(t *testing.T, configuration string, args ...string) *agent {
 	t.Helper()
-	address := "127.0.0.1:" + freePort()
+	address := "127.0.0.1:" + testutil.Port(t)
 	a := &agent{t: t, url: "http://" + address, file: filepath.Join(t.TempDir(), "prober.yml")}
 	a.args = append([]string{"--config.file=" + a.file, "--web.listen-address=" + address}, args...)
 	a.write(configuration)
@@ -149,9 +150,7 @@ func ship(t *testing.T, configuration string, args ...string) *agent {
 
 func (a *agent) write(configuration string) {
 	a.t.Helper()
-	if err := os.WriteFile(a.file, []byte(configuration), 0o600); err != nil {
-		a.t.Fatal(err)
-	}
+	testutil.Rewrite(a.t, a.file, configuration)
 }
 
 func (a *agent) start() {
@@ -162,7 +161,7 @@ func (a *agent) start() {
 	if err := a.cmd.Start(); err != nil {
 		a.t.Fatal(err)
 	}
-	eventually(a.t, func() error {
+	testutil.Eventually(a.t, "the agent serves", func() error {
 		resp, err := http.Get(a.url + "/-/healthy")
 		if err == nil {
 			resp.Body.Close()
@@ -174,20 +173,4 @@ func (a *agent) start() {
 func (a *agent) stop() {
 	_ = a.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
 	_ = a.cmd.Wait()
-}
-
-// given is the last port that has been given out.
-var given = 20000 + os.Getpid()%10000
-
-// freePort returns a port on loopback that nobody has. It is below those of outgoing
-// connections, which could take it while an agent or application is restarted.
-func freePort() string {
-	for {
-		given++
-		port := strconv.Itoa(given)
-		if l, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
-			l.Close()
-			return port
-		}
-	}
 }

@@ -18,6 +18,8 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 const (
@@ -166,7 +168,7 @@ func (b *tab) text(selector string) string {
 func (b *tab) shows(selector string, texts ...string) {
 	b.t.Helper()
 	var got string
-	eventually(b.t, func() error {
+	testutil.Eventually(b.t, "an element shows a text", func() error {
 		got = b.text(selector)
 		for _, want := range texts {
 			if !strings.Contains(got, want) {
@@ -185,7 +187,7 @@ func (b *tab) targets() string {
 
 func (b *tab) lists(want string) {
 	b.t.Helper()
-	eventually(b.t, func() error {
+	testutil.Eventually(b.t, "the page lists targets", func() error {
 		if got := b.targets(); got != want {
 			return fmt.Errorf("the page has %q, want %q", got, want)
 		}
@@ -214,19 +216,5 @@ func (b *tab) shoot(name string) {
 	}
 	if err != nil {
 		b.t.Fatal(err)
-	}
-}
-
-// eventually waits until there is no error.
-func eventually(t *testing.T, check func() error) {
-	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.Now().Add(patience)
-	for err := check(); err != nil; err = check() {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited %v in vain: %v", patience, err)
-		}
-		<-tick.C
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 // life is a target with all that can happen to one.
@@ -134,7 +136,7 @@ func TestFilter(t *testing.T) {
 	} {
 		b.do(chromedp.Click(chromedp.CSS(fmt.Sprintf(".tabs a[href*='%s']", state.href))))
 		b.lists(state.want)
-		eventually(t, func() error { // the list of a page that is not there yet is empty, too
+		testutil.Eventually(t, "a tab is chosen", func() error { // the list of a page that is not there yet is empty, too
 			got := eval[string](b, "document.querySelector('.tabs [aria-current]')?.href ?? ''")
 			if !strings.Contains(got, state.href) || !strings.Contains(got, "q=team%3Dpayments") {
 				return fmt.Errorf("%s: the current tab is %q", state.href, got)
@@ -154,7 +156,7 @@ func TestWithoutJavaScript(t *testing.T) {
 		_, err := chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 		return err
 	}))
-	eventually(t, func() error {
+	testutil.Eventually(t, "the page says that all is well", func() error {
 		b.navigate(agent.url)
 		if got := b.text("h1"); !strings.Contains(got, "All 2 targets ready") {
 			return fmt.Errorf("the page says %q", got)
@@ -211,7 +213,7 @@ func TestAgentGone(t *testing.T) {
 
 	// An agent of another build has another page.
 	eval[bool](b, "window.same = true, document.documentElement.dataset.build = 'other', true")
-	eventually(t, func() error {
+	testutil.Eventually(t, "the page of the other build", func() error {
 		if eval[bool](b, "window.same === true") {
 			return errors.New("the page was not loaded again")
 		}
@@ -237,7 +239,7 @@ func (b *tab) rests() {
 func (b *tab) goesOn() {
 	b.t.Helper()
 	at := b.text("#asof")
-	eventually(b.t, func() error {
+	testutil.Eventually(b.t, "a newer page", func() error {
 		if b.text("#asof") == at {
 			return errors.New("the page does not go on")
 		}

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 // shop is what the picture in the README shows: a bit of everything.
@@ -86,7 +88,7 @@ func TestReadable(t *testing.T) {
 	app.start()
 	b.shows("#t-search", "✓ ready", "1 restart")
 	b.shows("#t-recommender", "/60 failures")
-	eventually(t, func() error {
+	testutil.Eventually(t, "the history of liveness is full", func() error {
 		if n := eval[int](b, "document.querySelectorAll('#t-ledger .liveness .strip li').length"); n < 16 {
 			return fmt.Errorf("%d attempts", n)
 		}

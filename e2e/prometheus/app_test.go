@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 // app is an application in a process of its own: it is ready when the test says so, and
@@ -20,7 +22,7 @@ import (
 type app struct {
 	w       *world
 	name    string
-	port    int
+	port    string
 	process *process
 }
 
@@ -57,7 +59,7 @@ func serveApp(port string) {
 
 func (w *world) newApp(t *testing.T, name string) *app {
 	t.Helper()
-	a := &app{w: w, name: name, port: freePort()}
+	a := &app{w: w, name: name, port: testutil.Port(w.t)}
 	a.start(t)
 	return a
 }
@@ -68,11 +70,11 @@ func (a *app) start(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.process = a.w.run(t, a.name, self, "app", fmt.Sprint(a.port))
-	eventually(t, a.name+" serves", func() bool { return get(a.url("/")) == nil })
+	a.process = a.w.run(t, a.name, self, "app", a.port)
+	testutil.Within(t, time.Minute, a.name+" serves", func() bool { return get(a.url("/")) == nil })
 }
 
-func (a *app) url(path string) string { return fmt.Sprintf("http://127.0.0.1:%d%s", a.port, path) }
+func (a *app) url(path string) string { return "http://127.0.0.1:" + a.port + path }
 
 // is makes it ill or well.
 func (a *app) is(t *testing.T, how string) {

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -20,6 +19,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 // server is a Prometheus.
@@ -70,7 +71,7 @@ func (s *server) query(t *testing.T, expr string) []sample {
 func (s *server) one(t *testing.T, expr string) sample {
 	t.Helper()
 	var got []sample
-	eventually(t, fmt.Sprintf("%s: one series: %s", s.name, expr), func() bool {
+	testutil.Within(t, time.Minute, fmt.Sprintf("%s: one series: %s", s.name, expr), func() bool {
 		got = s.query(t, expr)
 		return len(got) == 1
 	})
@@ -80,7 +81,7 @@ func (s *server) one(t *testing.T, expr string) sample {
 // becomes waits until the only sample of an answer has a value.
 func (s *server) becomes(t *testing.T, expr string, want float64) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%s: %s is %v", s.name, expr, want), func() bool {
+	testutil.Within(t, time.Minute, fmt.Sprintf("%s: %s is %v", s.name, expr, want), func() bool {
 		got := s.query(t, expr)
 		return len(got) == 1 && got[0].value == want
 	})
@@ -207,22 +208,6 @@ func version(t *testing.T, program string) int {
 	return major
 }
 
-// given is the last port that has been given out.
-var given = 20000 + os.Getpid()%10000
-
-// freePort returns a port on loopback that nobody has. It is below those of outgoing
-// connections: one to a port that nobody listens on could meet itself there.
-func freePort() int {
-	for {
-		given++
-		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", given))
-		if err == nil {
-			listener.Close()
-			return given
-		}
-	}
-}
-
 func read(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -232,13 +217,6 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-func write(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func absolute(t *testing.T, path string) string {
 	t.Helper()
 	path, err := filepath.Abs(path)
@@ -246,16 +224,4 @@ func absolute(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return path
-}
-
-// eventually polls until ok, for as long as a slow machine may take.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(60 * time.Second); !ok(); <-tick.C {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited 60 s in vain: %s", what)
-		}
-	}
 }

@@ -13,6 +13,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 // A new instance of a target takes the place of the one before: there is one at a time.
@@ -37,7 +40,7 @@ func appRestart(t *testing.T, w *world) {
 			t.Errorf("after %d restarts there is %+v", restart+1, n)
 		}
 	}
-	eventually(t, "the notice of a crash loop", func() bool {
+	testutil.Within(t, time.Minute, "the notice of a crash loop", func() bool {
 		_, ok := w.hook.find("ProberTargetRestarting", "app", "firing")
 		return ok
 	})
@@ -52,21 +55,21 @@ func appRestart(t *testing.T, w *world) {
 // refused is told of.
 func reload(t *testing.T, w *world) {
 	fewer, _, _ := strings.Cut(w.targets(), "  - name: broken")
-	write(t, w.agent.file, fewer)
+	testutil.Rewrite(t, w.agent.file, fewer)
 	hangup(t, w.agent)
 	w.both(func(s *server) {
-		eventually(t, s.name+": the target is gone", func() bool { return len(s.query(t, `{target="broken",__name__=~"prober_.+"}`)) == 0 })
+		testutil.Within(t, time.Minute, s.name+": the target is gone", func() bool { return len(s.query(t, `{target="broken",__name__=~"prober_.+"}`)) == 0 })
 		s.becomes(t, `prober_exporter_targets`, 3)
 		s.becomes(t, `min_over_time(prober_target_ready{target="app"}[3s])`, 1)
 	})
 
-	write(t, w.agent.file, "targets: none")
+	testutil.Rewrite(t, w.agent.file, "targets: none")
 	hangup(t, w.agent)
-	eventually(t, "the notice of a refused file", func() bool {
+	testutil.Within(t, time.Minute, "the notice of a refused file", func() bool {
 		n, ok := w.hook.find("ProberExporterReloadFailed", "", "firing")
 		return ok && n.Labels["instance"] == w.agent.addr
 	})
-	write(t, w.agent.file, fewer)
+	testutil.Rewrite(t, w.agent.file, fewer)
 	hangup(t, w.agent)
 	w.both(func(s *server) { s.becomes(t, `prober_exporter_config_last_reload_successful`, 1) })
 }
@@ -96,7 +99,7 @@ func agentRestart(t *testing.T, w *world) {
 	panels, _ := dashboard(t)
 	at := slices.IndexFunc(panels, func(p panel) bool { return p.Title == agentsDown })
 	w.both(func(s *server) { s.becomes(t, chosen(panels[at].Targets[0].Expr), 1) })
-	eventually(t, "the notice that an agent is down", func() bool {
+	testutil.Within(t, time.Minute, "the notice that an agent is down", func() bool {
 		n, ok := w.hook.find("ProberExporterDown", "", "firing")
 		return ok && n.Labels["instance"] == w.agent.addr && n.Labels["severity"] == "critical"
 	})
@@ -136,7 +139,7 @@ func agentRestart(t *testing.T, w *world) {
 			}
 		}
 	})
-	eventually(t, "the notice that it is back", func() bool {
+	testutil.Within(t, time.Minute, "the notice that it is back", func() bool {
 		_, ok := w.hook.find("ProberExporterDown", "", "resolved")
 		return ok
 	})

@@ -17,6 +17,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 // One world, in which one thing happens after the other.
@@ -73,7 +76,7 @@ func rulesLoad(t *testing.T, w *world) {
 	rendered := read(t, "../../mixin/rendered/alerts.yaml") + read(t, "../../mixin/rendered/rules.yaml")
 	want := len(regexp.MustCompile(`(?m)^ *(- )?(alert|record): `).FindAllString(rendered, -1))
 	w.both(func(s *server) {
-		eventually(t, fmt.Sprintf("%s has evaluated all %d rules", s.name, want), func() bool {
+		testutil.Within(t, time.Minute, fmt.Sprintf("%s has evaluated all %d rules", s.name, want), func() bool {
 			var answer struct {
 				Data struct {
 					Groups []struct {
@@ -129,7 +132,7 @@ func alert(t *testing.T, w *world) {
 	}
 	w.app.is(t, "ill")
 	var firing notice
-	eventually(t, "the notice of a target that is not ready", func() (ok bool) {
+	testutil.Within(t, time.Minute, "the notice of a target that is not ready", func() (ok bool) {
 		firing, ok = w.hook.find(name, "app", "firing")
 		return ok
 	})
@@ -152,7 +155,7 @@ func alert(t *testing.T, w *world) {
 
 	w.app.is(t, "well")
 	var resolved notice
-	eventually(t, "the notice that it is ready again", func() (ok bool) {
+	testutil.Within(t, time.Minute, "the notice that it is ready again", func() (ok bool) {
 		resolved, ok = w.hook.find(name, "app", "resolved")
 		return ok
 	})
@@ -170,13 +173,13 @@ func otherAlerts(t *testing.T, w *world) {
 		{"ProberTargetNotRunning", "gone"},
 		{"ProberProbeNotAttempted", "broken"},
 	} {
-		eventually(t, fmt.Sprintf("the notice %v", c), func() bool {
+		testutil.Within(t, time.Minute, fmt.Sprintf("the notice %v", c), func() bool {
 			_, ok := w.hook.find(c[0], c[1], "firing")
 			return ok
 		})
 	}
 	for _, target := range []string{"hung", "gone"} {
-		eventually(t, "that "+target+" is not ready is not told", func() bool {
+		testutil.Within(t, time.Minute, "that "+target+" is not ready is not told", func() bool {
 			return w.state(t, "ProberTargetNotReady", target) == "suppressed"
 		})
 	}
@@ -275,7 +278,7 @@ func (s *server) panels(t *testing.T, with string) (asked int) {
 				continue // the one is asked when an agent is down
 			}
 			asked++
-			eventually(t, fmt.Sprintf("%s: panel %q %s has data: %s", s.name, p.Title, target.RefID, expr), func() bool {
+			testutil.Within(t, time.Minute, fmt.Sprintf("%s: panel %q %s has data: %s", s.name, p.Title, target.RefID, expr), func() bool {
 				got := s.query(t, expr)
 				return slices.ContainsFunc(got, func(one sample) bool { return !math.IsNaN(one.value) })
 			})
@@ -297,7 +300,7 @@ func nativeHistograms(t *testing.T, w *world) {
 	rulesLoad(t, w)
 	text, native := w.renamed, w.honoured
 	before := native.one(t, count).value
-	eventually(t, "native histograms arrive and grow", func() bool {
+	testutil.Within(t, time.Minute, "native histograms arrive and grow", func() bool {
 		got := native.query(t, count)
 		return len(got) == 1 && got[0].value > before
 	})
@@ -309,7 +312,7 @@ func nativeHistograms(t *testing.T, w *world) {
 	if got := text.query(t, `prober_probe_duration_seconds_bucket{le!="+Inf"}`); len(got) != 0 {
 		t.Errorf("%s: %d classic buckets, the first is %v", text.name, len(got), got[0])
 	}
-	eventually(t, "no quantile of what the classic buckets have left", func() bool {
+	testutil.Within(t, time.Minute, "no quantile of what the classic buckets have left", func() bool {
 		got := text.query(t, `histogram_quantile(0.5, rate(prober_probe_duration_seconds_bucket{`+of+`}[5s]))`)
 		return len(got) == 1 && math.IsNaN(got[0].value)
 	})

@@ -22,6 +22,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
 // world is all that runs, with its files in one directory.
@@ -64,16 +66,16 @@ func (w *world) targets() string {
 	return fmt.Sprintf(`targets:
   - name: app # its readiness is what the test says; it can be restarted
     labels: {team: payments, namespace: shop}
-    startupProbe: {httpGet: {path: /, port: %[1]d}, periodSeconds: 0.2}
-    readinessProbe: {httpGet: {path: /ready, port: %[1]d}, periodSeconds: 0.2, failureThreshold: 2}
-    livenessProbe: {httpGet: {path: /slow, port: %[1]d}, periodSeconds: 0.2}
+    startupProbe: {httpGet: {path: /, port: %[1]s}, periodSeconds: 0.2}
+    readinessProbe: {httpGet: {path: /ready, port: %[1]s}, periodSeconds: 0.2, failureThreshold: 2}
+    livenessProbe: {httpGet: {path: /slow, port: %[1]s}, periodSeconds: 0.2}
   - name: hung # neither ready nor live
     labels: {team: payments}
     readinessProbe: {exec: {command: ["false"]}, periodSeconds: 0.5, failureThreshold: 1}
     livenessProbe: {exec: {command: ["false"]}, periodSeconds: 0.5, failureThreshold: 1}
   - name: gone # will end, and not come back
     instance: {source: listener, maxHoldSeconds: 600}
-    readinessProbe: {tcpSocket: {port: %[2]d}, periodSeconds: 0.5}
+    readinessProbe: {tcpSocket: {port: %[2]s}, periodSeconds: 0.5}
   - name: broken # the file asks for what is not there
     livenessProbe: {exec: {command: ["/not/there"]}, periodSeconds: 0.5}
 `, w.app.port, w.gone.port)
@@ -90,8 +92,8 @@ type agent struct {
 
 func (w *world) newAgent(t *testing.T, name, config string) *agent {
 	t.Helper()
-	a := &agent{w: w, name: name, addr: fmt.Sprintf("127.0.0.1:%d", freePort()), file: filepath.Join(w.dir, name+".yml")}
-	write(t, a.file, config)
+	a := &agent{w: w, name: name, addr: "127.0.0.1:" + testutil.Port(w.t), file: filepath.Join(w.dir, name+".yml")}
+	testutil.Rewrite(t, a.file, config)
 	a.start(t)
 	return a
 }
@@ -100,7 +102,7 @@ func (w *world) newAgent(t *testing.T, name, config string) *agent {
 func (a *agent) start(t *testing.T) {
 	t.Helper()
 	a.process = a.w.run(t, a.name, a.w.binary, append(a.flags, "--config.file="+a.file, "--web.listen-address="+a.addr)...)
-	eventually(t, a.name+" serves", func() bool { return get("http://"+a.addr+"/-/ready") == nil })
+	testutil.Within(t, time.Minute, a.name+" serves", func() bool { return get("http://"+a.addr+"/-/ready") == nil })
 }
 
 // replacing returns a file of examples/ with some of its text replaced; each text must
@@ -138,11 +140,11 @@ func (w *world) newPrometheus(t *testing.T, name string, classic bool) *server {
 		}
 	}
 	file := filepath.Join(w.dir, name+".yml")
-	write(t, file, replacing(t, "prometheus.yml", append(pairs, "../../mixin/rendered", rules)...))
-	s := &server{name: name, file: file, addr: fmt.Sprintf("127.0.0.1:%d", freePort())}
+	testutil.Rewrite(t, file, replacing(t, "prometheus.yml", append(pairs, "../../mixin/rendered", rules)...))
+	s := &server{name: name, file: file, addr: "127.0.0.1:" + testutil.Port(w.t)}
 	s.process = w.run(t, name, "prometheus", append(args, "--config.file="+file, "--web.listen-address="+s.addr,
 		"--storage.tsdb.path="+filepath.Join(w.dir, name))...)
-	eventually(t, name+" serves", func() bool { return get("http://"+s.addr+"/-/ready") == nil })
+	testutil.Within(t, time.Minute, name+" serves", func() bool { return get("http://"+s.addr+"/-/ready") == nil })
 	return s
 }
 
@@ -151,12 +153,12 @@ func (w *world) newPrometheus(t *testing.T, name string, classic bool) *server {
 func (w *world) newAlertmanager(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(w.dir, "alertmanager.yml")
-	write(t, file, replacing(t, "alertmanager.yml",
+	testutil.Rewrite(t, file, replacing(t, "alertmanager.yml",
 		"http://127.0.0.1:9095/alerts", w.hook.url, "group_wait: 30s", "group_wait: 1s", "group_interval: 5m", "group_interval: 1s"))
-	addr := fmt.Sprintf("127.0.0.1:%d", freePort())
+	addr := "127.0.0.1:" + testutil.Port(w.t)
 	w.run(t, "alertmanager", "prometheus-alertmanager", "--config.file="+file, "--web.listen-address="+addr,
 		"--storage.path="+filepath.Join(w.dir, "alerts"), "--cluster.listen-address=")
-	eventually(t, "the Alertmanager serves", func() bool { return get("http://"+addr+"/-/ready") == nil })
+	testutil.Within(t, time.Minute, "the Alertmanager serves", func() bool { return get("http://"+addr+"/-/ready") == nil })
 	return addr
 }
 

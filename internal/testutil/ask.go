@@ -7,6 +7,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 )
@@ -38,4 +39,14 @@ func Do(t testing.TB, method, url string) (status int, body string) {
 		return 0, err.Error()
 	}
 	return resp.StatusCode, string(text)
+}
+
+// Series returns the value of a series in an answer of /metrics, "" if there is none.
+func Series(metrics, series string) string {
+	for line := range strings.Lines(metrics) {
+		if value, found := strings.CutPrefix(line, series+" "); found {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
 }

@@ -11,26 +11,6 @@ import (
 	"time"
 )
 
-// Eventually waits until check returns nil, 15 s at most.
-func Eventually(t testing.TB, what string, check func() error) {
-	t.Helper()
-	deadline := time.NewTimer(15 * time.Second)
-	defer deadline.Stop()
-	poll := time.NewTicker(5 * time.Millisecond)
-	defer poll.Stop()
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		select {
-		case <-poll.C:
-		case <-deadline.C:
-			t.Fatalf("%s: not within 15 s: %v", what, err)
-		}
-	}
-}
-
 // Wait lets real time pass, for what only real time shows.
 func Wait(t testing.TB, d time.Duration) {
 	t.Helper()
@@ -60,7 +40,7 @@ func Write(t testing.TB, content string) (path string) {
 // Rewrite writes a file.
 func Rewrite(t testing.TB, path, content string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

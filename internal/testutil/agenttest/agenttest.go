@@ -188,10 +188,5 @@ func (a *Agent) Logs(words ...string) {
 func (a *Agent) Metric(series string) string {
 	a.t.Helper()
 	_, body := testutil.Get(a.t, a.Web+"/metrics")
-	for line := range strings.Lines(body) {
-		if value, found := strings.CutPrefix(line, series+" "); found {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
+	return testutil.Series(body, series)
 }

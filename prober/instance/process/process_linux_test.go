@@ -107,8 +107,9 @@ func TestProcessAppears(t *testing.T) {
 			t.Errorf("%s: got %+v, up %v", kind, got, p.Up())
 		}
 		run(t, p)
+		began := time.Now()
 		start()
-		if took := testutil.Until(t, "it is seen", func() bool { return p.Instance("app").Phase == gate.Running }); took > 5*time.Second {
+		if took := testutil.Until(t, "it is seen", func() bool { return p.Instance("app").Phase == gate.Running }).Sub(began); took > 5*time.Second {
 			t.Errorf("%s: seen after %v", kind, took)
 		}
 		if p.Instance("other") != (gate.Instance{}) || p.Describe("other") != (instance.Details{}) {
