@@ -11,7 +11,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"runtime"
 	"strconv"
 	"strings"
@@ -25,22 +24,12 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil/agenttest"
 )
 
-// openFiles returns how many files this process has open.
-func openFiles(t *testing.T) int {
-	t.Helper()
-	files, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(files)
-}
-
 // A thousand targets are reloaded a hundred times while they are probed, each time
 // with another tenth of them changed: what ready and live say never changes, no
 // counter of an unchanged target goes back, and nothing is left behind.
 func TestReloadUnderLoad(t *testing.T) {
 	app := agenttest.NewApp(t)
-	goroutines, files := runtime.NumGoroutine(), openFiles(t)
+	goroutines, files := runtime.NumGoroutine(), testutil.Descriptors(t)
 	const targets, reloads = 1000, 100
 	config := func(n int) string {
 		var b strings.Builder
@@ -112,7 +101,7 @@ func TestReloadUnderLoad(t *testing.T) {
 		t.Errorf("exit %d:\n%s", code, a.Log)
 	}
 	testutil.Eventually(t, "goroutines and files are as before", func() error {
-		if g, f := runtime.NumGoroutine(), openFiles(t); g > goroutines+2 || f > files+2 {
+		if g, f := runtime.NumGoroutine(), testutil.Descriptors(t); g > goroutines+2 || f > files+2 {
 			return fmt.Errorf("%d goroutines and %d files, %d and %d before", g, f, goroutines, files)
 		}
 		return nil
