@@ -56,39 +56,18 @@ func (s *world) watch(container string) {
 // await waits for an instance of target.
 func (s *world) await(target string, want gate.Instance) {
 	s.t.Helper()
-	s.eventually(func() string {
+	testutil.Eventually(s.t, target+" has another instance", func() error {
 		if got := s.Instance(target); got != want {
-			return fmt.Sprintf("got %+v, want %+v", got, want)
+			return fmt.Errorf("got %+v, want %+v", got, want)
 		}
-		return ""
+		return nil
 	})
-}
-
-// eventually waits until nothing is wrong.
-func (s *world) eventually(wrong func() string) {
-	s.t.Helper()
-	ticker := time.NewTicker(time.Millisecond)
-	defer ticker.Stop()
-	for end := time.Now().Add(10 * time.Second); ; <-ticker.C {
-		text := wrong()
-		if text == "" {
-			return
-		}
-		if time.Now().After(end) {
-			s.t.Fatalf("after 10s still: %s", text)
-		}
-	}
 }
 
 // until waits until ok.
 func (s *world) until(what string, ok func() bool) {
 	s.t.Helper()
-	s.eventually(func() string {
-		if ok() {
-			return ""
-		}
-		return "not: " + what
-	})
+	testutil.Until(s.t, what, ok)
 }
 
 // life is the instance of the n-th container that started at that second.

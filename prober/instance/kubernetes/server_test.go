@@ -5,15 +5,10 @@ package kubernetes
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"log/slog"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -254,17 +249,13 @@ const (
 // newOtherServer returns a server with a certificate that no other one has.
 func newOtherServer(t *testing.T) *podServer {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	certificate, key, err := testutil.Certificate(net.IPv4(127, 0, 0, 1), net.IPv6loopback)
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	pair, err := tls.X509KeyPair(certificate, key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newPodServer(t, tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key})
+	return newPodServer(t, pair)
 }

@@ -161,16 +161,6 @@ func tidOther(t *testing.T) int {
 	return 0
 }
 
-// open counts our open descriptors.
-func open(t testing.TB) int {
-	t.Helper()
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(entries)
-}
-
 // refuse makes the kernel answer some system calls with EPERM for the rest of this
 // process: pidfd_open, and sockets of one family.
 func refuse(family uint32) error {

@@ -241,12 +241,12 @@ func TestProcessRunLeavesNothing(t *testing.T) {
 	for i := range 20 {
 		p.Watch(byFile(strconv.Itoa(i), pidFile(t, "", strconv.Itoa(testutil.Orphan(t, "sleep "+testutil.Unique())))))
 	}
-	before := open(t)
+	before := testutil.Descriptors(t)
 	for range 3 {
 		_, stop := run(t, p)
-		testutil.Until(t, "20 ends are waited for", func() bool { return open(t) >= before+20 })
+		testutil.Until(t, "20 ends are waited for", func() bool { return testutil.Descriptors(t) >= before+20 })
 		stop()
-		if now := open(t); now > before+2 {
+		if now := testutil.Descriptors(t); now > before+2 {
 			t.Errorf("%d descriptors, %d before", now, before)
 		}
 	}
