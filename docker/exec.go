@@ -75,7 +75,7 @@ func CopyOutput(output io.Writer, stream io.Reader) error {
 		case err != nil:
 			return fmt.Errorf("read the output: %w", err)
 		case header[0] > daemon || header[1]|header[2]|header[3] != 0:
-			return errors.New("read the output: it is not in frames")
+			return errors.New("read the output: not a stream of frames")
 		}
 		size := int64(binary.BigEndian.Uint32(header[4:]))
 		if header[0] == daemon {

@@ -73,7 +73,7 @@ func refusal(self Self, verb string, resp *http.Response) *Error {
 	case resp.StatusCode == http.StatusGone:
 		return Errorf(TroubleExpired, "%s %s: %s", verb, self, said)
 	case resp.StatusCode == http.StatusNotFound && status.Kind == "Status" && status.Reason == "NotFound":
-		return Errorf(TroubleMissing, "%s %s: there is no such pod; set POD_NAME and POD_NAMESPACE by the downward API", verb, self)
+		return Errorf(TroubleMissing, "%s %s: there is no such pod; set POD_NAME and POD_NAMESPACE through the downward API", verb, self)
 	}
 	e := Errorf(TroubleAnswer, "%s %s: the API server answers %d: %s", verb, self, resp.StatusCode, said)
 	if n, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && n > 0 {

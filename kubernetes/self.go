@@ -67,7 +67,7 @@ func (e Env) self() (Self, error) {
 	}
 	if s.Name == "" {
 		if s.Name, err = e.Hostname(); err != nil || s.Name == "" {
-			return Self{}, Errorf(TroubleSetup, "find the pod's name: no host name (%w): set POD_NAME by the downward API (metadata.name)", err)
+			return Self{}, Errorf(TroubleSetup, "find the pod's name: no host name (%w): set POD_NAME through the downward API (metadata.name)", err)
 		}
 		s.nameBy = "the host name"
 	}

@@ -26,7 +26,7 @@ var (
 func TestRestart(t *testing.T) {
 	w := newWorld(t)
 	a := w.agent()
-	a.log("level=INFO", "pod is watched", "namespace="+w.namespace, "pod=web-0")
+	a.log("level=INFO", "watching the pod", "namespace="+w.namespace, "pod=web-0")
 	w.status("Pending", "app= "+waits)
 	testutil.Within(t, time.Minute, "waits", func() bool { return a.Describe("app").Message == "ContainerCreating" })
 	a.sees("app", gate.Instance{})
@@ -99,7 +99,7 @@ func TestRole(t *testing.T) {
 		t.Error("up without a watch")
 	}
 	w.must("PUT", w.rbac("roles/prober-exporter"), w.role)
-	a.log("level=INFO", "pod is watched")
+	a.log("level=INFO", "watching the pod")
 	a.quiet()
 }
 
@@ -113,7 +113,7 @@ func TestTokenRotation(t *testing.T) {
 	t.Setenv("POD_NAME", "web-0") // this token does not know the pod
 	w.status("Running", "app=a "+runs)
 	a := w.agent()
-	a.log("pod is watched")
+	a.log("watching the pod")
 	w.must("DELETE", w.core("secrets/bound"), "")
 	testutil.Within(t, time.Minute, "the old token is refused", func() bool { return w.code(old, "GET", w.core("pods/web-0")) == 401 })
 
@@ -121,7 +121,7 @@ func TestTokenRotation(t *testing.T) {
 	a.log("level=WARN", "does not accept the service account's token (401)")
 	a.sees("app", gate.Instance{ID: "containerd://a", Phase: gate.Running, StartedAt: first})
 	w.file("token", w.token("Pod", "web-0", w.uid))
-	a.log("level=INFO", "pod is watched")
+	a.log("level=INFO", "watching the pod")
 
 	secret = between(w.must("POST", w.core("secrets"), `{"metadata":{"name":"bound"}}`), `"uid":"`, `"`)
 	w.file("token", w.token("Secret", "bound", secret))
@@ -136,12 +136,12 @@ func TestExpiry(t *testing.T) {
 	w := newWorld(t)
 	w.status("Running", "app=a "+runs)
 	a := w.agent()
-	a.log("pod is watched")
+	a.log("watching the pod")
 	a.sees("app", gate.Instance{ID: "containerd://a", Phase: gate.Running, StartedAt: first})
 	version := between(w.must("GET", w.core("pods/web-0"), ""), `"resourceVersion":"`, `"`)
 
 	w.line.cut()
-	a.log("level=WARN", "pod is not watched")
+	a.log("level=WARN", "cannot watch the pod")
 	for _, id := range []string{"b", "c", "d"} {
 		w.status("Running", "app="+id+" "+later)
 	}
@@ -169,9 +169,9 @@ func TestServerRestart(t *testing.T) {
 	w := newWorld(t)
 	w.status("Running", "app=a "+runs)
 	a := w.agent()
-	a.log("pod is watched")
+	a.log("watching the pod")
 	kube.stopAPI()
-	a.log("level=WARN", "pod is not watched")
+	a.log("level=WARN", "cannot watch the pod")
 	if a.Up() {
 		t.Error("up without a server")
 	}
@@ -189,7 +189,7 @@ func TestLostConnection(t *testing.T) {
 	w := newWorld(t)
 	w.status("Running", "app=a "+runs)
 	a := w.agent()
-	a.log("pod is watched")
+	a.log("watching the pod")
 	w.line.blink()
 	w.status("Running", "app=b "+later)
 	a.sees("app", gate.Instance{ID: "containerd://b", Phase: gate.Running, StartedAt: second})

@@ -143,9 +143,9 @@ type Details struct {
 }
 
 const (
-	// lookShare bounds what looks of a source may cost: they come no closer than so many
-	// times as long as one takes. But a look may only seem to take long, in an agent that
-	// was frozen meanwhile: maxLookGap bounds how long none is taken.
+	// lookShare bounds the cost of a source's looks: the time between two looks is at least
+	// lookShare times the duration of a look. A look may also seem to take long because the
+	// agent was frozen: so the time between two looks need not exceed maxLookGap.
 	lookShare  = 10
 	maxLookGap = time.Second
 )

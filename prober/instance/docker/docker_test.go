@@ -146,7 +146,7 @@ func TestDockerReplaced(t *testing.T) {
 	s.watch("app")
 	s.run()
 	s.until("the log says that there is none", func() bool {
-		return s.log.Count("level=WARN", "not seen clearly", "target=app", `no container`) == 1
+		return s.log.Count("level=WARN", "the view of the container is unclear", "target=app", `no container`) == 1
 	})
 	if got := s.Instance("app"); got != (gate.Instance{}) {
 		t.Errorf("got %+v of no container", got)
@@ -159,7 +159,7 @@ func TestDockerReplaced(t *testing.T) {
 	if got := s.Describe("app").Message; got != "no room" {
 		t.Errorf("got message %q", got)
 	}
-	s.until("the log says that it is seen", func() bool { return s.log.Count("level=INFO", "seen clearly again") == 1 })
+	s.until("the log says that it is seen", func() bool { return s.log.Count("level=INFO", "the view of the container is clear again") == 1 })
 	f.Set("app", 1, "running", 1)
 	f.Event("start", 1)
 	s.await("app", life(1, 1, gate.Running))

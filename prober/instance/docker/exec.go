@@ -48,7 +48,7 @@ func (d *Source) Runner() instance.Runner { return d }
 // kill it; else it goes on running. So that hung commands do not pile up in the
 // container, a command is not started while one like it that has timed out still runs:
 // that one is awaited, and if it does not end, that is a timeout, too. If it ends, but
-// leaves the new one less than its time, a timeout of the new one says nothing.
+// leaves the new one less time than its timeout, a timeout of the new one says nothing.
 //
 // An error with NotStarted() says that the command did not begin, any other that its
 // end is not known: neither says anything of the target.
@@ -83,7 +83,7 @@ func (d *Source) Exec(ctx context.Context, target string, command, env []string,
 		}
 	}
 	if waited && errors.Is(err, context.DeadlineExceeded) {
-		return 0, errors.New("the command had less than its time, because an earlier one was awaited")
+		return 0, errors.New("the command had less time than its timeout, because the agent had waited for an earlier one to end")
 	}
 	return exitCode, err
 }
@@ -105,7 +105,7 @@ func (d *Source) newRun(target string, command []string) (*run, error) {
 	e := d.targets[target]
 	switch {
 	case e == nil || e.view.id == "":
-		return nil, errors.New("no container is known")
+		return nil, errors.New("the container is unknown")
 	case e.view.paused:
 		return nil, errors.New("the container is paused")
 	case e.view.instance.Phase != gate.Running:
@@ -142,9 +142,9 @@ func (r *run) awaitEarlier(ctx context.Context) (waited bool, err error) {
 			continue
 		}
 		if exec.Pid == 0 {
-			return waited, notStarted(errors.New("the daemon has not started an earlier one yet"))
+			return waited, notStarted(errors.New("the daemon has not started an earlier command yet"))
 		}
-		return waited, r.blame(fmt.Errorf("an earlier one still runs: %w", ctx.Err()))
+		return waited, r.blame(fmt.Errorf("an earlier command still runs: %w", ctx.Err()))
 	}
 }
 

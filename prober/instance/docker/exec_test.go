@@ -118,7 +118,7 @@ func TestDockerExecNoContainer(t *testing.T) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
-	check("no container")
+	check("the container is unknown")
 	f.Set("app", 1, "paused", 1)
 	s.watch("app")
 	s.run()

@@ -160,9 +160,9 @@ func (d *Source) apply(e *watched, found finding, changed func(target string)) {
 	switch found.trouble {
 	case beforeTrouble:
 	case seenClearly:
-		d.log.Info("container is seen clearly again", "target", e.name)
+		d.log.Info("the view of the container is clear again", "target", e.name)
 	default:
-		d.log.Warn("container is not seen clearly", "target", e.name, "trouble", found.text)
+		d.log.Warn("the view of the container is unclear", "target", e.name, "trouble", found.text)
 	}
 	if after != before {
 		changed(e.name)

@@ -66,8 +66,8 @@ func TestDockerExecAwaitsEarlier(t *testing.T) {
 	e.mu.Lock()
 	e.running["e1"] = false
 	e.mu.Unlock()
-	if err := <-done; err == nil || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "less than its time") {
-		t.Errorf("got %v, want that it had less than its time", err)
+	if err := <-done; err == nil || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "less time than its timeout") {
+		t.Errorf("got %v, want that it had less time than its timeout", err)
 	}
 	if n := e.count(); n != 2 {
 		t.Errorf("%d run, want 2", n)

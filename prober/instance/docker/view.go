@@ -158,7 +158,7 @@ func (f *finding) view(e *watched) view {
 		life.ID, life.StartedAt, life.Phase = v.instance.ID, v.instance.StartedAt, gate.Waiting
 	default:
 		life.Phase = gate.PhaseUnknown
-		v.message = cmp.Or(v.message, fmt.Sprintf("the daemon says %.20q of it, which is not known here", c.State.Status))
+		v.message = cmp.Or(v.message, fmt.Sprintf("the daemon reports the unknown status %.20q", c.State.Status))
 	}
 	v.instance, v.end = life, e.end
 	return v

@@ -203,7 +203,7 @@ func (k *Source) known() (uid string, gone bool) {
 }
 
 func (k *Source) warn(target, text string) {
-	k.log.Warn("target cannot be watched", "target", target, "err", text)
+	k.log.Warn("cannot watch the target", "target", target, "err", text)
 }
 
 // see takes over what a pod says of the container, and reports whether that is news.

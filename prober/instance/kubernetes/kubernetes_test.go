@@ -39,7 +39,7 @@ func TestKubernetesFollowsARestart(t *testing.T) {
 	r.want(t, "containerd://a", gate.Running)
 
 	w := s.next(t, "10").open()
-	r.log(t, "level=INFO", "pod is watched", "namespace=shop", "pod=web-0")
+	r.log(t, "level=INFO", "watching the pod", "namespace=shop", "pod=web-0")
 	if !r.Up() {
 		t.Fatal("not up while watching")
 	}
@@ -69,7 +69,7 @@ func TestKubernetesResumesAfterTheOrdinaryEnd(t *testing.T) {
 	r.start(t)
 	s.next(t, "get").answer(200, podOf("10", runsA))
 	w := s.next(t, "10").open()
-	r.log(t, "pod is watched")
+	r.log(t, "watching the pod")
 	w.event("MODIFIED", podOf("11", runsA))
 	w.event("BOOKMARK", `{"kind":"Pod","metadata":{"resourceVersion":"15","creationTimestamp":null},"spec":{"containers":null},"status":{}}`)
 	w.end()
@@ -95,7 +95,7 @@ func TestKubernetesDeletion(t *testing.T) {
 		s.next(t, "get").answer(200, podOf("10", endsA))
 		r.change(t)
 		w := s.next(t, "10").open()
-		r.log(t, "pod is watched")
+		r.log(t, "watching the pod")
 		deleted := strings.Replace(podOf("11", runsA), `"uid":"u1"`, `"uid":"u1","deletionTimestamp":"2026-11-21T12:00:30Z","deletionGracePeriodSeconds":30`, 1)
 		w.event("MODIFIED", deleted)
 		r.change(t)
@@ -161,7 +161,7 @@ func TestKubernetesTargetsComeAndGo(t *testing.T) {
 	s.next(t, "get").answer(200, podOf("10", runsA+`,{"name":"db","containerID":"c://d","state":{"running":{"startedAt":"2026-11-21T12:00:00Z"}}}`))
 	r.log(t, "level=WARN", "target=early", `the pod has no container named \"appp\"`)
 	w := s.next(t, "10").open()
-	r.log(t, "pod is watched")
+	r.log(t, "watching the pod")
 
 	r.Watch(appTarget("late", "app"))
 	r.Watch(appTarget("app", "app"))
@@ -210,7 +210,7 @@ func TestKubernetesRotation(t *testing.T) {
 	r.file(t, "token", "secret-2\n")
 	w := s.next(t, "10")
 	w.open()
-	r.log(t, "pod is watched")
+	r.log(t, "watching the pod")
 	r.file(t, "token", "secret-3")
 	ca := s.ca()
 	r.at(t, after)
@@ -224,7 +224,7 @@ func TestKubernetesRotation(t *testing.T) {
 	}
 	w.answer(200, podOf("11", runsB))
 	after.next(t, "11").open()
-	r.log(t, "level=INFO", "pod is watched")
+	r.log(t, "level=INFO", "watching the pod")
 	r.want(t, "containerd://b", gate.Running)
 }
 
@@ -296,7 +296,7 @@ func TestKubernetesLeavesNothing(t *testing.T) {
 		case "watching":
 			get.answer(200, podOf("10", runsA))
 			s.next(t, "10").open()
-			r.log(t, "pod is watched")
+			r.log(t, "watching the pod")
 		case "waiting":
 			get.answer(403, podForbidden)
 			r.log(t, "level=WARN")

@@ -112,7 +112,7 @@ func (p *pod) misnamed(name string) string {
 	case p.gone || probed:
 		return ""
 	case found:
-		return fmt.Sprintf("container %q is an init container that ends: it is not probed", name)
+		return fmt.Sprintf("container %q is an init container that ends: the agent does not probe it", name)
 	default:
 		return fmt.Sprintf("the pod has no container named %q", name)
 	}

@@ -162,7 +162,7 @@ func TestKubernetesDetails(t *testing.T) {
 		{"loops", "app", `"containerStatuses":[{"name":"app","containerID":"c://1","state":{"waiting":{"reason":"CrashLoopBackOff"}},"lastState":{"terminated":{"exitCode":137,"reason":"OOMKilled"}}}]`, instance.Details{ExitCode: &oom, OOMKilled: true, Message: "CrashLoopBackOff"}},
 		{"runs again", "app", `"containerStatuses":[{"name":"app","containerID":"c://2","state":` + stateRunning + `,"lastState":` + stateTerminated + `}]`, instance.Details{ExitCode: &three}},
 		{"no such name", "ap", ``, instance.Details{Message: `the pod has no container named "ap"`}},
-		{"not probed", "migrate", `"initContainerStatuses":[{"name":"migrate","state":{"waiting":{"reason":"x"}}}]`, instance.Details{Message: `container "migrate" is an init container that ends: it is not probed`}},
+		{"not probed", "migrate", `"initContainerStatuses":[{"name":"migrate","state":{"waiting":{"reason":"x"}}}]`, instance.Details{Message: `container "migrate" is an init container that ends: the agent does not probe it`}},
 		{"a sidecar", "logger", ``, instance.Details{}},
 	} {
 		got := aPodOf(t, ``, tt.status).details(tt.container)

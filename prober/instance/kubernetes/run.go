@@ -109,14 +109,14 @@ func (f *follower) look(ctx context.Context, self kubernetes.Self) error {
 		return err
 	}
 	if p.Metadata.UID == "" || p.Metadata.ResourceVersion == "" {
-		return kubernetes.Errorf(kubernetes.TroubleAnswer, "read %s: the answer is no pod", self)
+		return kubernetes.Errorf(kubernetes.TroubleAnswer, "read %s: the answer is not a pod", self)
 	}
 	if uid != "" && p.Metadata.UID != uid {
 		f.gone()
 		return nil
 	}
 	if self.UID != "" && p.Metadata.UID != self.UID {
-		return kubernetes.Errorf(kubernetes.TroubleMissing, "get %s: its UID is %s, and the agent's own pod has %s", self, p.Metadata.UID, self.UID)
+		return kubernetes.Errorf(kubernetes.TroubleMissing, "get %s: its UID is %s, but that of the agent's own pod is %s", self, p.Metadata.UID, self.UID)
 	}
 	f.version = p.Metadata.ResourceVersion
 	f.source.see(p, f.changed)
@@ -182,7 +182,7 @@ func (f *follower) apply(self kubernetes.Self, e *kubernetes.Event) error {
 func (f *follower) well(self kubernetes.Self) {
 	if f.source.setUp(true, "") {
 		f.told = 0
-		f.source.log.Info("pod is watched", "namespace", self.Namespace, "pod", self.Name)
+		f.source.log.Info("watching the pod", "namespace", self.Namespace, "pod", self.Name)
 	}
 }
 
@@ -200,7 +200,7 @@ func (f *follower) rest(err error) time.Duration {
 	default:
 		f.source.setUp(false, e.Error())
 		if f.told&e.Trouble == 0 {
-			f.source.log.Warn("pod is not watched", "err", e)
+			f.source.log.Warn("cannot watch the pod", "err", e)
 		}
 		f.told |= e.Trouble
 	}

@@ -27,7 +27,7 @@ func TestKubernetesSetup(t *testing.T) {
 	r.environ.Store("KUBERNETES_SERVICE_PORT", port)
 	s.next(t, "get").answer(200, podOf("10", runsA))
 	s.next(t, "10").open()
-	r.log(t, "level=INFO", "pod is watched")
+	r.log(t, "level=INFO", "watching the pod")
 }
 
 // Each part of the environment that is missing or broken is named in the error, and no
@@ -47,9 +47,9 @@ func TestKubernetesSetupErrors(t *testing.T) {
 		{"no host name", func(t *testing.T, r *podRun) {
 			r.environ.Delete("POD_NAME")
 			r.env.Hostname = func() (string, error) { return "", errors.New("unnamed") }
-		}, "set POD_NAME by the downward API"},
+		}, "set POD_NAME through the downward API"},
 		{"a port that is none", func(t *testing.T, r *podRun) { r.environ.Store("KUBERNETES_SERVICE_PORT", "http s") }, "invalid port"},
-		{"another UID", func(t *testing.T, r *podRun) { r.environ.Store("POD_UID", "u9") }, "its UID is u1, and the agent's own pod has u9"},
+		{"another UID", func(t *testing.T, r *podRun) { r.environ.Store("POD_UID", "u9") }, "its UID is u1, but that of the agent's own pod is u9"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newPodServer(t)

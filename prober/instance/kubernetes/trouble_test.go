@@ -46,7 +46,7 @@ func TestKubernetesLookInTrouble(t *testing.T) {
 		{"garbage", 200, "<html>", "", "invalid character"},
 		{"another type", 200, `{"metadata":{"uid":7}}`, "", "cannot unmarshal"},
 		{"half a pod", 200, podOf("10", runsA)[:200], "", "unexpected EOF"},
-		{"no pod", 200, `{"kind":"Status"}`, "", "the answer is no pod"},
+		{"no pod", 200, `{"kind":"Status"}`, "", "the answer is not a pod"},
 		{"a huge one", 200, `{"metadata":{"x":"` + strings.Repeat("y", kubernetes.MaxObject) + `"}}`, "", "larger than 4194304 bytes"},
 	}...) {
 		t.Run(tt.name, func(t *testing.T) {
@@ -60,13 +60,13 @@ func TestKubernetesLookInTrouble(t *testing.T) {
 				}
 				c.answer(tt.code, tt.body)
 			}
-			r.log(t, "level=WARN", "pod is not watched", strings.ReplaceAll(tt.want, "VERB", "get"))
+			r.log(t, "level=WARN", "cannot watch the pod", strings.ReplaceAll(tt.want, "VERB", "get"))
 			if r.Up() || r.Instance("app") != (gate.Instance{}) {
 				t.Errorf("up %v, instance %+v; want down and none", r.Up(), r.Instance("app"))
 			}
 			s.next(t, "get").answer(200, podOf("10", runsA))
 			s.next(t, "10").open()
-			r.log(t, "level=INFO", "pod is watched")
+			r.log(t, "level=INFO", "watching the pod")
 			r.want(t, "containerd://a", gate.Running)
 		})
 	}
@@ -97,7 +97,7 @@ func TestKubernetesWatchInTrouble(t *testing.T) {
 			c.answer(tt.code, tt.body)
 			s.next(t, "get").answer(200, podOf("12", runsB))
 			s.next(t, "12").open()
-			r.log(t, "level=INFO", "pod is watched")
+			r.log(t, "level=INFO", "watching the pod")
 			r.want(t, "containerd://b", gate.Running)
 		})
 	}
@@ -119,7 +119,7 @@ func TestKubernetesExpiry(t *testing.T) {
 			w.answer(410, gone)
 		} else {
 			w.open().event("ERROR", gone)
-			r.log(t, "pod is watched")
+			r.log(t, "watching the pod")
 		}
 		s.next(t, "get").answer(200, podOf("20", runsB))
 		r.quiet(t)
@@ -152,7 +152,7 @@ func TestKubernetesBadEvents(t *testing.T) {
 			r.start(t)
 			s.next(t, "get").answer(200, podOf("10", runsA))
 			w := s.next(t, "10").open()
-			r.log(t, "pod is watched")
+			r.log(t, "watching the pod")
 			w.send(tt.event)
 			r.log(t, "level=WARN", tt.want)
 			c := s.next(t, "get")
@@ -161,7 +161,7 @@ func TestKubernetesBadEvents(t *testing.T) {
 			}
 			c.answer(200, podOf("12", runsB))
 			s.next(t, "12").open()
-			r.log(t, "level=INFO", "pod is watched")
+			r.log(t, "level=INFO", "watching the pod")
 		})
 	}
 }
@@ -176,7 +176,7 @@ func TestKubernetesCutOff(t *testing.T) {
 	r.start(t)
 	s.next(t, "get").answer(200, podOf("10", runsA))
 	w := s.next(t, "10").open()
-	r.log(t, "pod is watched")
+	r.log(t, "watching the pod")
 	w.event("MODIFIED", podOf("11", runsA))
 	w.send(`{"type":"MODIFIED","object":{"metadata":`)
 	w.cut()
@@ -201,7 +201,7 @@ func TestKubernetesCutOff(t *testing.T) {
 		w.event("BOOKMARK", podOf("14", ""))
 		return r.Up()
 	})
-	r.log(t, "level=INFO", "pod is watched")
+	r.log(t, "level=INFO", "watching the pod")
 	r.want(t, "containerd://b", gate.Running)
 	w.cut()
 	s.next(t, "14")
@@ -216,17 +216,17 @@ func TestKubernetesHangingServer(t *testing.T) {
 	r.request, r.watch, r.grace, r.lasting = time.Second, 20*time.Millisecond, 20*time.Millisecond, 0
 	r.start(t)
 	s.next(t, "get")
-	r.log(t, "level=WARN", "pod is not watched", "get pod") // which of two timers was first is not said here
+	r.log(t, "level=WARN", "cannot watch the pod", "get pod") // which of two timers was first is not said here
 	s.next(t, "get").answer(200, podOf("10", runsA))
 	w := s.next(t, "10").open()
-	r.log(t, "level=INFO", "pod is watched")
+	r.log(t, "level=INFO", "watching the pod")
 	if got := w.r.URL.Query().Get("timeoutSeconds"); got != "1" {
 		t.Errorf("timeoutSeconds %s, want 1: a whole number above 0", got)
 	}
 	s.next(t, "10") // the second watch hangs before its answer
 	r.log(t, "level=WARN", "watch pod")
 	s.next(t, "10").open()
-	r.log(t, "level=INFO", "pod is watched")
+	r.log(t, "level=INFO", "watching the pod")
 	r.want(t, "containerd://a", gate.Running)
 }
 
@@ -238,7 +238,7 @@ func TestKubernetesServerRestart(t *testing.T) {
 	r.start(t)
 	s.next(t, "get").answer(200, podOf("10", runsA))
 	w := s.next(t, "10").open()
-	r.log(t, "level=INFO", "pod is watched")
+	r.log(t, "level=INFO", "watching the pod")
 	s.Listener.Close()
 	w.cut()
 	r.log(t, "level=WARN", "connection refused")
@@ -248,7 +248,7 @@ func TestKubernetesServerRestart(t *testing.T) {
 	again := newPodServer(t)
 	r.at(t, again)
 	again.next(t, "10").open()
-	r.log(t, "level=INFO", "pod is watched")
+	r.log(t, "level=INFO", "watching the pod")
 	r.want(t, "containerd://a", gate.Running)
 }
 
@@ -290,7 +290,7 @@ func TestKubernetesExpiryOfALongWatch(t *testing.T) {
 		s.next(t, "get").answer(200, podOf("10", runsA))
 		w := s.next(t, "10").open()
 		if i == 0 {
-			r.log(t, "level=INFO", "pod is watched")
+			r.log(t, "level=INFO", "watching the pod")
 		}
 		w.event("ERROR", `{"kind":"Status","code":410}`)
 	}

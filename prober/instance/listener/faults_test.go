@@ -28,7 +28,7 @@ func TestListenerBroken(t *testing.T) {
 		b.fail(nil)
 		b.set(1)
 		time.Sleep(10 * time.Second)
-		if !l.Up() || l.Instance("app") != was || strings.Count(log.String(), "can be read again") != 1 || told() != "" {
+		if !l.Up() || l.Instance("app") != was || strings.Count(log.String(), "can read listening sockets again") != 1 || told() != "" {
 			t.Errorf("up %t, %+v, log:\n%s", l.Up(), l.Instance("app"), log)
 		}
 	})

@@ -94,13 +94,13 @@ func (s *Source) Describe(target string) instance.Details {
 	switch {
 	case l == nil:
 	case s.down != nil:
-		return instance.Details{Message: "listening sockets cannot be read: " + s.down.Error()}
+		return instance.Details{Message: "cannot read listening sockets: " + s.down.Error()}
 	case !l.seen:
-		return instance.Details{Message: "no listening socket seen yet: as static"}
+		return instance.Details{Message: "no listening socket seen yet: treated like static"}
 	case l.fresh:
 		return instance.Details{Message: "does not listen yet"}
 	case l.closed:
-		return instance.Details{Message: "its process runs and does not listen"}
+		return instance.Details{Message: "the process runs but does not listen"}
 	}
 	return instance.Details{}
 }
@@ -322,9 +322,9 @@ func (s *Source) setDown(err error) {
 	s.mu.Unlock()
 	switch {
 	case err != nil && was == nil:
-		s.notes.Add(func() { s.log.Warn("listening sockets cannot be read: restarts are not seen", "err", err) })
+		s.notes.Add(func() { s.log.Warn("cannot read listening sockets: the agent sees no restarts", "err", err) })
 	case err == nil && was != nil:
-		s.notes.Add(func() { s.log.Info("listening sockets can be read again") })
+		s.notes.Add(func() { s.log.Info("can read listening sockets again") })
 	default:
 		return
 	}

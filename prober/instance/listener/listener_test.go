@@ -256,7 +256,7 @@ func TestListenerManyTargets(t *testing.T) {
 		if got := told(); got != "t7" {
 			t.Errorf("told of %q, want t7", got)
 		}
-		if d := l.Describe("t8").Message; d != "no listening socket seen yet: as static" || l.Describe("nobody") != (instance.Details{}) {
+		if d := l.Describe("t8").Message; d != "no listening socket seen yet: treated like static" || l.Describe("nobody") != (instance.Details{}) {
 			t.Errorf("t8 is described as %q", d)
 		}
 		if l.Instance("nobody") != (gate.Instance{}) {

@@ -33,7 +33,7 @@ func TestListenerLogsWithoutLocks(t *testing.T) {
 		l.Watch(target("app"))
 		var running sync.WaitGroup
 		running.Go(func() { l.Run(ctx, func(string) {}) })
-		if got := <-logged; got != "listening sockets cannot be read: restarts are not seen" {
+		if got := <-logged; got != "cannot read listening sockets: the agent sees no restarts" {
 			t.Errorf("got %q", got)
 		}
 		b.fail(nil)

@@ -251,10 +251,10 @@ func (p *FS) Newest() (string, error) {
 func (p *FS) CheckNamespace() error {
 	self, err := os.Readlink(filepath.Join(p.Root, "self"))
 	if err != nil {
-		return fmt.Errorf("find ourselves among the processes: %w", err)
+		return fmt.Errorf("find the agent's own process: %w", err)
 	}
 	if self != strconv.Itoa(os.Getpid()) {
-		return fmt.Errorf("%s is of another process namespace than the agent: mount its own there", p.Root)
+		return fmt.Errorf("%s belongs to another process namespace than the agent: mount the agent's own /proc there", p.Root)
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ const (
 )
 
 // errTorn says that the table did not hold still for one dump.
-var errTorn = errors.New("the table changes faster than it can be read")
+var errTorn = errors.New("the table changes faster than the agent can read it")
 
 // Sockets reads the listening TCP sockets of the agent's network namespace: from
 // sock_diag, whose cost does not depend on how many connections there are, or from

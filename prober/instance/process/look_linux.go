@@ -18,9 +18,9 @@ import (
 // What is wrong, and what is to be done about it.
 var (
 	errHidden = errors.New("other users' processes are hidden (hidepid on /proc): run the agent as the target's user or in the group that may see them")
-	errDenied = errors.New("the owner of the port cannot be seen: the agent needs the target's user id or CAP_SYS_PTRACE")
-	errNobody = errors.New("no process that the agent sees owns the port: they must share a process namespace (in a pod: shareProcessNamespace: true)")
-	errItself = errors.New("the pid file names the agent itself: they must share a process namespace (in a pod: shareProcessNamespace: true)")
+	errDenied = errors.New("cannot see the owner of the port: the agent needs the target's user ID or CAP_SYS_PTRACE")
+	errNobody = errors.New("no process that the agent sees owns the port: agent and target must share a process namespace (in a pod: shareProcessNamespace: true)")
+	errItself = errors.New("the pid file names the agent itself: agent and target must share a process namespace (in a pod: shareProcessNamespace: true)")
 )
 
 // eyes are what a look needs. They are of who holds the token.
@@ -117,9 +117,9 @@ func (p *Source) sees(err error) bool {
 	p.mu.Unlock()
 	switch {
 	case was == "" && err != nil:
-		p.notes.Add(func() { p.log.Warn("processes cannot be looked up: what was seen last stays", "err", err) })
+		p.notes.Add(func() { p.log.Warn("cannot look up processes: the last view stays", "err", err) })
 	case was != "" && err == nil:
-		p.notes.Add(func() { p.log.Info("processes can be looked up again") })
+		p.notes.Add(func() { p.log.Info("can look up processes again") })
 	}
 	return err == nil
 }

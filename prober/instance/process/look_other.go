@@ -28,7 +28,7 @@ func (p *Source) look([]*watched) time.Duration {
 	p.broken = errProcessNeedsLinux.Error()
 	p.mu.Unlock()
 	if was == "" {
-		p.notes.Add(func() { p.log.Error("processes cannot be looked up", "err", errProcessNeedsLinux) })
+		p.notes.Add(func() { p.log.Error("cannot look up processes", "err", errProcessNeedsLinux) })
 	}
 	return 0
 }

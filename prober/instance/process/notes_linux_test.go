@@ -23,7 +23,7 @@ func TestProcessLogsWithoutTheToken(t *testing.T) {
 	t.Cleanup(func() { p.eyes.sockets.Close() })
 	p.Watch(byFile("app", pidFile(t, filepath.Join(t.TempDir(), "pid"), "nonsense")))
 	run(t, p)
-	if got, want := <-logged, "process of target cannot be looked up: what was seen last stays"; got != want {
+	if got, want := <-logged, "cannot look up the process of the target: the last view stays"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -46,12 +46,12 @@ func (p *Source) byPIDFile(w *watched) (proc.Process, bool, error) {
 		return w.lead, true, nil
 	}
 	if written.before(is.Process) {
-		w.staleWhy = "the pid file is older than the process that it names, which is not taken; touch the file if it is right"
+		w.staleWhy = "the agent ignores the pid file, which is older than the process it names; touch the file if it is right"
 		if w.stale != is.Process {
 			w.stale = is.Process
 			file := w.pidFile // another reload may change it
 			p.notes.Add(func() {
-				p.log.Warn("pid file is older than the process that it names, which is not taken; touch the file if it is right",
+				p.log.Warn("ignoring a pid file that is older than the process it names; touch the file if it is right",
 					"target", w.name, "file", file, "pid", pid)
 			})
 		}

@@ -166,9 +166,9 @@ func (p *Source) publish(w *watched) {
 	switch err := w.err; {
 	case err != nil && !was:
 		p.notes.Add(func() {
-			p.log.Warn("process of target cannot be looked up: what was seen last stays", "target", w.name, "err", err)
+			p.log.Warn("cannot look up the process of the target: the last view stays", "target", w.name, "err", err)
 		})
 	case err == nil && was:
-		p.notes.Add(func() { p.log.Info("process of target can be looked up again", "target", w.name) })
+		p.notes.Add(func() { p.log.Info("can look up the process of the target again", "target", w.name) })
 	}
 }
