@@ -6,10 +6,7 @@
 package action
 
 import (
-	"cmp"
 	"context"
-
-	"github.com/prober-exporter/prober_exporter/config"
 )
 
 // Reason says why an attempt did not succeed. The set is bounded, so it can be a
@@ -36,9 +33,8 @@ const (
 	Other             Reason = "other"
 )
 
-// maxOutput is how many bytes of a body or of a command's output are kept, maxBody how
-// many of a body that a failure's Output does not have.
-const maxOutput, maxBody = 10 << 10, 1 << 10
+// maxOutput is how many bytes of a body or of a command's output are kept.
+const maxOutput = 10 << 10
 
 // Outcome is what an attempt returned. The zero value is a failure.
 type Outcome struct {
@@ -73,39 +69,14 @@ type Outcome struct {
 // ended when it returns.
 type Func func(ctx context.Context) (Outcome, error)
 
-// New returns the action of one of t's probes.
-func New(t *config.Target, p *config.Probe) Func {
-	switch {
-	case p.Exec != nil:
-		return newExec(t, p)
-	case p.HTTPGet != nil:
-		return newHTTPGet(t, p)
-	case p.TCPSocket != nil:
-		return newTCPSocket(t, p)
-	default:
-		return newGRPC(t, p)
-	}
-}
+// kubeletVersion is the version of the kubelet whose probes these are.
+const kubeletVersion = "1.37"
 
-// Files returns how many files an attempt of one of t's probes has open at most, but for
-// the moment in which a command is started.
-func Files(t *config.Target, p *config.Probe) int {
-	const (
-		address = 1 // its connection
-		name    = 2 // the sockets of its look-up, then its connections to two addresses
-		command = 2 // its output and its pidfd, or two connections to Docker
-	)
-	host := t.Host
-	switch {
-	case p.Exec != nil:
-		return command
-	case p.HTTPGet != nil:
-		host = cmp.Or(p.HTTPGet.Host, host)
-	case p.TCPSocket != nil:
-		host = cmp.Or(p.TCPSocket.Host, host)
-	}
-	if isName(host) {
-		return name
-	}
-	return address
+// userAgent is how probes introduce themselves: applications and firewalls know the
+// kubelet by it.
+const userAgent = "kube-probe/" + kubeletVersion
+
+// clip keeps a text within what an Outcome may hold.
+func clip(text string) string {
+	return text[:min(len(text), maxOutput)]
 }

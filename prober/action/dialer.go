@@ -7,18 +7,12 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 )
-
-// kubeletVersion is the version of the kubelet whose probes these are.
-const kubeletVersion = "1.37"
-
-// userAgent is how probes introduce themselves: applications and firewalls know the
-// kubelet by it.
-const userAgent = "kube-probe/" + kubeletVersion
 
 // lingerSeconds is the kubelet's (rules 9.11 and 10.3): how long a close may wait for
 // the peer to acknowledge. On Linux 6.18 that is all it does: as many connections
@@ -248,4 +242,24 @@ func (c *conn) reset() {
 		_ = l.SetLinger(0)
 	}
 	_ = c.Close()
+}
+
+// hostPort is net.JoinHostPort for a number: it brackets IPv6 addresses.
+func hostPort(host string, port int) string {
+	return net.JoinHostPort(host, strconv.Itoa(port))
+}
+
+// isName says whether a host has to be looked up.
+func isName(host string) bool {
+	_, err := netip.ParseAddr(host)
+	return err != nil && host != ""
+}
+
+// filesTo returns how many files a connection to a host takes at most: its own, or for a
+// name the sockets of the look-up, then the connections to two addresses.
+func filesTo(host string) int {
+	if isName(host) {
+		return 2
+	}
+	return 1
 }

@@ -150,7 +150,9 @@ func searchPath(env []string) string {
 	return ""
 }
 
-// clip keeps a text within what an Outcome may hold.
-func clip(text string) string {
-	return text[:min(len(text), maxOutput)]
-}
+// execAddress returns nothing: a command has no address.
+func execAddress(*config.Target, *config.Probe) string { return "" }
+
+// execFiles returns how many files an attempt has open at most, but for the moment in which
+// the command is started: its output and its pidfd, or two connections to Docker.
+func execFiles(*config.Target, *config.Probe) int { return 2 }

@@ -19,22 +19,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/config"
 )
 
-// helperEnv makes the test binary act as a command: its value names a helper.
-const helperEnv = "PROBER_EXPORTER_TEST_HELPER"
-
-func TestMain(m *testing.M) {
-	if name := os.Getenv(helperEnv); name != "" {
-		run := helpers[name]
-		if run == nil {
-			run = systemHelpers[name]
-		}
-		run(os.Args[1:])
-		os.Exit(0)
-	}
-	// A helper with the race detector built in would sleep for a second at its exit.
-	os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=0"))
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { runHelpers(m, helpers, systemHelpers) }
 
 // helpers are commands for every system; systemHelpers adds the system's own.
 var helpers = map[string]func(args []string){
@@ -75,8 +60,6 @@ var helpers = map[string]func(args []string){
 			fmt.Printf(" %s=%s", name, os.Getenv(name))
 		}
 	},
-	// serve is what benchmarks probe: see servedApart.
-	"serve": serveApart,
 	// sleep says that it is there, by a file, and hangs.
 	"sleep": func(args []string) {
 		os.WriteFile(args[0], []byte(strconv.Itoa(os.Getpid())), 0o600)
@@ -102,37 +85,6 @@ func helperExec(t testing.TB, timeout time.Duration, helper string, args ...stri
 // commandExec is an exec action of t that runs a command.
 func commandExec(t *config.Target, timeout time.Duration, command ...string) Func {
 	return New(t, &config.Probe{Exec: &config.Exec{Command: command}, Timeout: timeout})
-}
-
-// attempt makes one attempt that must be possible.
-func attempt(t testing.TB, f Func) Outcome {
-	t.Helper()
-	got, err := tried(t, f)
-	if err != nil {
-		t.Fatalf("got %+v, error %v; want no error", got, err)
-	}
-	return got
-}
-
-// tried makes an attempt, and again if this process did not get to run meanwhile.
-func tried(t testing.TB, f Func) (got Outcome, err error) {
-	t.Helper()
-	for range 10 {
-		if got, err = f(t.Context()); got.Reason != AgentLate {
-			break
-		}
-	}
-	return got, err
-}
-
-// eventually waits until ok, and fails after ten seconds.
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !ok(); <-time.After(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("after 10s still not: %s", what)
-		}
-	}
 }
 
 // Exit status 0 is success, any other failure, and the output is the command's.

@@ -6,12 +6,10 @@ package action
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"net/netip"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -218,7 +216,8 @@ func serving(status int32) Outcome {
 	}
 }
 
-// ranOut says that err is that of a deadline of ours.
-func ranOut(err error) bool {
-	return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)
-}
+// grpcAddress returns the host and port that a probe connects to.
+func grpcAddress(t *config.Target, p *config.Probe) string { return hostPort(t.Host, p.GRPC.Port) }
+
+// grpcFiles returns how many files an attempt has open at most.
+func grpcFiles(t *config.Target, _ *config.Probe) int { return filesTo(t.Host) }

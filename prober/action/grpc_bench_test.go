@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -58,16 +57,6 @@ func grpcServer(b *testing.B, mode string) string {
 	}
 	b.Fatal("the server does not say where it is")
 	return ""
-}
-
-// cpu is the time that this process has used.
-func cpu(b *testing.B) time.Duration {
-	b.Helper()
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 type maker = func(*config.Target, *config.Probe) Func

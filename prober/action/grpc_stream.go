@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"golang.org/x/net/http2"
 )
@@ -78,7 +77,7 @@ func (s *grpcStream) close(status, fault *grpcStatus) {
 func (s *grpcStream) reset(e http2.ErrCode) {
 	s.unprocessed = e == http2.ErrCodeRefusedStream
 	code := codeOfHTTP2(e)
-	if code == codeCanceled && time.Since(s.watch.began) >= s.timeout {
+	if code == codeCanceled && s.watch.age() >= s.timeout {
 		code = codeDeadlineExceeded // the server's: the request says how long it may take
 	}
 	s.close(nil, statusf(code, "stream terminated by RST_STREAM with error code: %v", e))

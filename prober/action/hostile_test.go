@@ -15,27 +15,6 @@ import (
 	"github.com/prober-exporter/prober_exporter/config"
 )
 
-// forever is a raw server that reads what comes first, says begin and then repeats
-// itself for as long as it can.
-func forever(begin, again string) func(net.Conn) {
-	return func(conn net.Conn) {
-		say(begin)(conn)
-		for text := []byte(again); ; {
-			if _, err := conn.Write(text); err != nil {
-				return
-			}
-		}
-	}
-}
-
-// resetBy is a raw server that resets its connection after having said text.
-func resetBy(text string) func(net.Conn) {
-	return func(conn net.Conn) {
-		say(text)(conn)
-		conn.(*net.TCPConn).SetLinger(0)
-	}
-}
-
 // Whatever a server does, an attempt ends in time and says why.
 func TestHTTPGetHostileServers(t *testing.T) {
 	const head = "HTTP/1.1 200 OK\r\n"

@@ -29,6 +29,9 @@ const (
 	// times the attempts in flight, are more than an agent has.
 	maxResponseHeader = 64 << 10
 
+	// maxBody is how much is kept of a body that a failure's Output does not have.
+	maxBody = 1 << 10
+
 	// http2Window is how much a server may send ahead over HTTP/2. The default, 4 MiB,
 	// would be buffered although 10 KiB are read.
 	http2Window = 64 << 10
@@ -276,3 +279,21 @@ func judge(status int, body string) Outcome {
 	}
 	return Outcome{Success: true, Output: body}
 }
+
+// httpAddress returns the URL that a probe asks, for people to read: without its userinfo.
+func httpAddress(t *config.Target, p *config.Probe) string {
+	return shownURL(probeURL(p.HTTPGet, cmp.Or(p.HTTPGet.Host, t.Host)))
+}
+
+// shownURL returns a URL with "<redacted>" as its userinfo, if it has one.
+func shownURL(u *url.URL) string {
+	if u.User == nil {
+		return u.String()
+	}
+	shown := *u
+	shown.User = nil
+	return strings.Replace(shown.String(), "//", "//<redacted>@", 1)
+}
+
+// httpFiles returns how many files an attempt has open at most.
+func httpFiles(t *config.Target, p *config.Probe) int { return filesTo(cmp.Or(p.HTTPGet.Host, t.Host)) }

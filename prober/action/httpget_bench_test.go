@@ -6,77 +6,15 @@
 package action
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
 	"io"
-	"net"
 	"net/http"
-	"os"
-	"os/exec"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/config"
 )
-
-// servedApart returns the addresses of servers in a process of their own, so that what
-// they cost is not counted.
-func servedApart(b *testing.B) (plain, secure, bare string) {
-	b.Helper()
-	server := exec.CommandContext(b.Context(), os.Args[0])
-	server.Env = append(os.Environ(), helperEnv+"=serve")
-	in, err := server.StdinPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	out, err := server.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := server.Start(); err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() {
-		in.Close()
-		server.Wait()
-	})
-	line, err := bufio.NewReader(out).ReadString('\n')
-	where := strings.Fields(line)
-	if err != nil || len(where) != 3 {
-		b.Fatalf("the server said %q, error %v", line, err)
-	}
-	return where[0], where[1], where[2]
-}
-
-// beside runs ours and the usual way by turns, and reports what each costs of a
-// processor, and ours as a part of the usual way's.
-func beside(b *testing.B, ours, usual Func) {
-	b.Helper()
-	const block = 100
-	var spent [2]time.Duration
-	n := 0
-	for b.Loop() {
-		if n++; n%block != 1 {
-			continue
-		}
-		for i, f := range []Func{ours, usual} {
-			before := cpu(b)
-			for range block {
-				if got := attempt(b, f); !got.Success {
-					b.Fatalf("got %+v", got)
-				}
-			}
-			spent[i] += cpu(b) - before
-		}
-	}
-	blocks := float64((n + block - 1) / block * block)
-	b.ReportMetric(float64(spent[0].Nanoseconds())/blocks, "ours-cpu-ns/op")
-	b.ReportMetric(float64(spent[1].Nanoseconds())/blocks, "usual-cpu-ns/op")
-	b.ReportMetric(spent[0].Seconds()/spent[1].Seconds(), "ratio")
-	b.ReportMetric(0, "ns/op")
-}
 
 // usualHTTP asks as a kubelet does: net/http, and a transport for each attempt.
 func usualHTTP(url string) Func {
@@ -104,23 +42,12 @@ func usualHTTP(url string) Func {
 	}
 }
 
-// usualTCP connects as a kubelet does.
-func usualTCP(address string) Func {
-	return func(ctx context.Context) (Outcome, error) {
-		conn, err := (&net.Dialer{Timeout: time.Minute, KeepAlive: -1, Control: newDialer().Control}).DialContext(ctx, "tcp", address)
-		if err != nil {
-			return Outcome{}, err
-		}
-		return Outcome{Success: true}, conn.Close()
-	}
-}
-
+// BenchmarkBesideUsual compares the costs with those of net/http.
 func BenchmarkBesideUsual(b *testing.B) {
-	plain, secure, bare := servedApart(b)
+	plain, secure, _ := servedApart(b)
 	for name, c := range map[string]struct{ ours, usual Func }{
-		"httpGet":     {httpProbe(plain, time.Minute, config.HTTPGet{Path: "/"}), usualHTTP("http://" + plain + "/")},
-		"httpGet-TLS": {httpProbe(secure, time.Minute, config.HTTPGet{Path: "/", Scheme: "HTTPS"}), usualHTTP("https://" + secure + "/")},
-		"tcpSocket":   {tcpProbe(bare, time.Minute), usualTCP(bare)},
+		"plain": {httpProbe(plain, time.Minute, config.HTTPGet{Path: "/"}), usualHTTP("http://" + plain + "/")},
+		"TLS":   {httpProbe(secure, time.Minute, config.HTTPGet{Path: "/", Scheme: "HTTPS"}), usualHTTP("https://" + secure + "/")},
 	} {
 		b.Run(name, func(b *testing.B) { beside(b, c.ours, c.usual) })
 	}
@@ -128,12 +55,15 @@ func BenchmarkBesideUsual(b *testing.B) {
 
 // BenchmarkAlone counts what an attempt allocates, and nothing of its server.
 func BenchmarkAlone(b *testing.B) {
-	plain, secure, bare := servedApart(b)
+	plain, secure, _ := servedApart(b)
 	for name, f := range map[string]Func{
-		"httpGet":     httpProbe(plain, time.Minute, config.HTTPGet{Path: "/"}),
-		"httpGet-TLS": httpProbe(secure, time.Minute, config.HTTPGet{Path: "/", Scheme: "HTTPS"}),
-		"tcpSocket":   tcpProbe(bare, time.Minute),
+		"plain": httpProbe(plain, time.Minute, config.HTTPGet{Path: "/"}),
+		"TLS":   httpProbe(secure, time.Minute, config.HTTPGet{Path: "/", Scheme: "HTTPS"}),
 	} {
 		b.Run(name, func(b *testing.B) { benchmark(b, f) })
 	}
+}
+
+func BenchmarkHTTPGet(b *testing.B) {
+	benchmark(b, httpProbe(web(b, site()), time.Minute, config.HTTPGet{Path: "/len?n=2"}))
 }

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/config"
-	"github.com/prober-exporter/prober_exporter/internal/needs"
 )
 
 // A path is a URL reference of which scheme and host do not matter; what is none is a
@@ -282,26 +281,33 @@ func TestHTTPGetStop(t *testing.T) {
 	}
 }
 
-// IPv6 addresses are bracketed, in URLs, texts and authorities.
-func TestIPv6(t *testing.T) {
-	l, err := net.Listen("tcp", "[::1]:0")
-	if err != nil {
-		needs.Missing(t, "IPv6: ", err)
-	}
-	s := httptest.NewUnstartedServer(site())
-	s.Listener.Close()
-	s.Listener = l
-	s.Start()
-	defer s.Close()
-	address := l.Addr().String()
-	if got := attempt(t, httpProbe(address, 10*time.Second, config.HTTPGet{Path: "/h"})); !strings.Contains(got.Output, "|"+address+"|") {
-		t.Errorf("httpGet: got %+v", got)
-	}
-	if got := attempt(t, tcpProbe(address, 10*time.Second)); !got.Success {
-		t.Errorf("tcpSocket: got %+v", got)
-	}
-	want := fmt.Sprintf("timeout: failed to connect service %q within 50ms: context deadline exceeded", address)
-	if got := attempt(t, grpcProbe(address, 50*time.Millisecond, "", "")); got.Output != want {
-		t.Errorf("grpc: got %+v, want %s", got, want)
+// A failure has the beginning of the body, without passwords in URLs, and the address that
+// a redirect has led to; the output is the kubelet's.
+func TestFailureTellsMore(t *testing.T) {
+	const kubelet = "HTTP probe failed with statuscode: 500"
+	long := strings.Repeat("x", maxBody) + "y"
+	address := web(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/from":
+			http.Redirect(w, r, "//user:pass@"+r.Host+"/to?a=b", http.StatusFound)
+		case "/long":
+			w.WriteHeader(500)
+			io.WriteString(w, long)
+		case "/well":
+			io.WriteString(w, "well")
+		default:
+			w.WriteHeader(500)
+			io.WriteString(w, "no database at postgres://shop:hunter2@db/shop\n")
+		}
+	}))
+	for path, want := range map[string]Outcome{
+		"/x":    {Reason: HTTPStatus, Output: kubelet, Body: "no database at postgres://shop:***@db/shop\n"},
+		"/from": {Reason: HTTPStatus, Output: kubelet, Body: "no database at postgres://shop:***@db/shop\n", Address: "http://<redacted>@" + address + "/to?a=b"},
+		"/long": {Reason: HTTPStatus, Output: kubelet, Body: long[:maxBody]},
+		"/well": {Success: true, Output: "well"},
+	} {
+		if got := attempt(t, httpProbe(address, 10*time.Second, config.HTTPGet{Path: path})); got != want {
+			t.Errorf("%s: got %+v, want %+v", path, got, want)
+		}
 	}
 }

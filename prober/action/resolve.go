@@ -6,7 +6,6 @@ package action
 import (
 	"context"
 	"net"
-	"net/netip"
 	"runtime"
 	"sync"
 	"time"
@@ -68,12 +67,6 @@ func dialHost(ctx context.Context, d *net.Dialer, network, address string) (net.
 	named := *d
 	named.Resolver = &l.resolver
 	return named.DialContext(ctx, network, address)
-}
-
-// isName says whether a host has to be looked up.
-func isName(host string) bool {
-	_, err := netip.ParseAddr(host)
-	return err != nil && host != ""
 }
 
 // join returns a look-up of a host, for an attempt that has to leave it.

@@ -7,14 +7,13 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
-
-	"github.com/prober-exporter/prober_exporter/config"
 )
 
 // nameserver is a DNS server on loopback that this process asks for all names.
@@ -140,18 +139,47 @@ func (s *nameserver) open() (n int) {
 	return n
 }
 
-// probesOf are an attempt of each kind at a host.
-func probesOf(host string, port int, timeout time.Duration) map[string]Func {
-	named := &config.Target{Host: host}
-	get := func(scheme, protocol string) Func {
-		return New(named, &config.Probe{HTTPGet: &config.HTTPGet{Scheme: scheme, Protocol: protocol, Port: config.PortRef{Number: port}}, Timeout: timeout})
+// waysTo are attempts to connect to a host in each way in which actions do: to the first
+// address that answers, to one after the other for all of the time, and through net/http.
+func waysTo(host string, port int, timeout time.Duration) map[string]Func {
+	address := hostPort(host, port)
+	try := func(connect func(ctx context.Context, watch *stopwatch) error) Func {
+		return func(ctx context.Context) (Outcome, error) {
+			watch := newStopwatch(timeout)
+			if err := connect(ctx, watch); err != nil {
+				return watch.judge(failed(ctx, err, err.Error()))
+			}
+			return Outcome{Success: true}, nil
+		}
+	}
+	byName := func(share bool) Func {
+		return try(func(ctx context.Context, watch *stopwatch) error {
+			conn, err := dialName(ctx, newDialer(), address, watch, share)
+			if err == nil {
+				letGo(conn)
+			}
+			return err
+		})
 	}
 	return map[string]Func{
-		"http":      get("HTTP", ""),
-		"https":     get("HTTPS", ""),
-		"h2c":       get("HTTP", "HTTP2"),
-		"tcpSocket": New(named, &config.Probe{TCPSocket: &config.TCPSocket{Port: config.PortRef{Number: port}}, Timeout: timeout}),
-		"grpc":      New(named, &config.Probe{GRPC: &config.GRPC{Port: port}, Timeout: timeout}),
+		"shared": byName(true),
+		"whole":  byName(false),
+		"net/http": try(func(ctx context.Context, watch *stopwatch) error {
+			c := newConns(ctx, watch)
+			defer c.close()
+			request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://x/", http.NoBody)
+			if err != nil {
+				return err
+			}
+			transport := &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+				return c.dial(ctx, network, address)
+			}}
+			response, err := transport.RoundTrip(request)
+			if err == nil {
+				response.Body.Close()
+			}
+			return err
+		}),
 	}
 }
 
@@ -159,7 +187,7 @@ func probesOf(host string, port int, timeout time.Duration) map[string]Func {
 // its sockets is left.
 func TestLookupEndsWithItsAttempt(t *testing.T) {
 	s := newNameserver(t, nil)
-	for name, f := range probesOf("silent.test.", 80, 100*time.Millisecond) {
+	for name, f := range waysTo("silent.test.", 80, 100*time.Millisecond) {
 		before := s.questions("silent.test")
 		if got := attempt(t, f); got.Success || got.Reason != Timeout {
 			t.Errorf("%s: got %+v, want a timeout", name, got)
@@ -188,7 +216,7 @@ func TestLookupsAreShared(t *testing.T) {
 		}
 	}
 	_, port := split(raw(t, mute))
-	probe := probesOf("shared.test.", port, time.Minute)["tcpSocket"]
+	probe := waysTo("shared.test.", port, time.Minute)["shared"]
 	ctx, cancel := context.WithCancel(t.Context())
 	left := make(chan error, 1)
 	go func() {
@@ -230,11 +258,11 @@ func TestLookupsAreShared(t *testing.T) {
 func TestLookupsAreNotRemembered(t *testing.T) {
 	s := newNameserver(t, map[string]string{"moves.test": "127.0.0.1"})
 	host, port := split(raw(t, mute))
-	probes := probesOf("moves.test.", port, 10*time.Second)
+	probes := waysTo("moves.test.", port, 10*time.Second)
 	for range 3 {
 		for address, want := range map[string]bool{host: true, "127.0.0.77": false} {
 			s.means("moves.test", address)
-			if got := attempt(t, probes["tcpSocket"]); got.Success != want {
+			if got := attempt(t, probes["shared"]); got.Success != want {
 				t.Errorf("at %s: got %+v, want %v", address, got, want)
 			}
 		}
@@ -281,14 +309,14 @@ func TestLookupsOfNamesOnly(t *testing.T) {
 		if isName(host) {
 			t.Errorf("%q is a name", host)
 		}
-		for what, f := range probesOf(host, 1, 100*time.Millisecond) {
+		for what, f := range waysTo(host, 1, 100*time.Millisecond) {
 			if got, err := f(t.Context()); err == nil && got.Success {
 				t.Errorf("%s of %q: %+v", what, host, got)
 			}
 		}
 	}
 	// As in the system's file, which comes before DNS.
-	if got := attempt(t, probesOf("localhost", 1, time.Second)["tcpSocket"]); got.Reason != ConnectionRefused {
+	if got := attempt(t, waysTo("localhost", 1, time.Second)["shared"]); got.Reason != ConnectionRefused {
 		t.Errorf("localhost: %+v, want a refused connection", got)
 	}
 	if n := len(s.asked); n != 0 {

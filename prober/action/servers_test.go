@@ -4,28 +4,16 @@
 package action
 
 import (
-	"context"
-	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
-	healthpb "google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/status"
-
-	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
@@ -149,81 +137,6 @@ func say(text string) func(net.Conn) {
 // mute is a raw server that never says anything.
 func mute(conn net.Conn) { io.Copy(io.Discard, conn) }
 
-// health is a health service whose answer depends on the name it is asked for.
-type health struct {
-	healthpb.UnimplementedHealthServer
-}
-
-func (health) Check(ctx context.Context, r *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
-	answer := healthpb.HealthCheckResponse_SERVING
-	switch r.GetService() {
-	case "bad":
-		answer = healthpb.HealthCheckResponse_NOT_SERVING
-	case "unk":
-		answer = healthpb.HealthCheckResponse_UNKNOWN
-	case "nosuch":
-		return nil, status.Error(codes.NotFound, "unknown service")
-	case "unavail":
-		return nil, status.Error(codes.Unavailable, "un")
-	case "plainerr":
-		return nil, errors.New("plain")
-	case "long":
-		return nil, status.Error(codes.Internal, strings.Repeat("l", 30<<10))
-	case "slow":
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}
-	return &healthpb.HealthCheckResponse{Status: answer}, nil
-}
-
-// rpc starts a gRPC server, by default a plaintext one with the health service.
-func rpc(t testing.TB, encrypted, healthy bool) string {
-	t.Helper()
-	var options []grpc.ServerOption
-	if encrypted {
-		certificate := webServer(t, nil, protocols((*http.Protocols).SetHTTP1), true).TLS.Certificates[0]
-		options = append(options, grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{certificate}})))
-	}
-	s := grpc.NewServer(options...)
-	if healthy {
-		healthpb.RegisterHealthServer(s, health{})
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	go s.Serve(l)
-	t.Cleanup(s.Stop)
-	return l.Addr().String()
-}
-
-// serveApart serves HTTP, HTTPS and bare TCP, says where, and ends with its input.
-func serveApart([]string) {
-	answer := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok") })
-	plain := httptest.NewServer(answer)
-	secure := httptest.NewUnstartedServer(answer)
-	secure.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
-	secure.StartTLS()
-	bare, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		os.Exit(1)
-	}
-	go func() {
-		for {
-			conn, err := bare.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				mute(conn)
-			}()
-		}
-	}()
-	fmt.Println(plain.Listener.Addr(), secure.Listener.Addr(), bare.Addr())
-	io.Copy(io.Discard, os.Stdin)
-}
-
 // closedPort is an address where nobody listens.
 func closedPort(t testing.TB) string { return "127.0.0.1:" + testutil.Port(t) }
 
@@ -236,23 +149,23 @@ func split(address string) (host string, port int) {
 	return host, port
 }
 
-// httpProbe is an httpGet action; the address is that of the target.
-func httpProbe(address string, timeout time.Duration, h config.HTTPGet) Func {
-	host, port := split(address)
-	if h.Port.Number == 0 {
-		h.Port.Number = port
+// forever is a raw server that reads what comes first, says begin and then repeats
+// itself for as long as it can.
+func forever(begin, again string) func(net.Conn) {
+	return func(conn net.Conn) {
+		say(begin)(conn)
+		for text := []byte(again); ; {
+			if _, err := conn.Write(text); err != nil {
+				return
+			}
+		}
 	}
-	return New(&config.Target{Host: host}, &config.Probe{HTTPGet: &h, Timeout: timeout})
 }
 
-func tcpProbe(address string, timeout time.Duration) Func {
-	host, port := split(address)
-	p := &config.TCPSocket{Port: config.PortRef{Number: port}}
-	return New(&config.Target{Host: host}, &config.Probe{TCPSocket: p, Timeout: timeout})
-}
-
-func grpcProbe(address string, timeout time.Duration, service, mode string) Func {
-	host, port := split(address)
-	p := &config.GRPC{Port: port, Service: service, Mode: mode}
-	return New(&config.Target{Host: host}, &config.Probe{GRPC: p, Timeout: timeout})
+// resetBy is a raw server that resets its connection after having said text.
+func resetBy(text string) func(net.Conn) {
+	return func(conn net.Conn) {
+		say(text)(conn)
+		conn.(*net.TCPConn).SetLinger(0)
+	}
 }

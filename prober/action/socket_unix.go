@@ -12,19 +12,6 @@ import (
 	"syscall"
 )
 
-// exhausted are the errors of a dial that say that the agent or its machine has run
-// out of something: descriptors, buffers, memory, ephemeral ports.
-var exhausted = []error{
-	syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EADDRNOTAVAIL,
-}
-
-// errnos groups the system's errors by the reason they stand for.
-var errnos = []errnoReason{
-	{ConnectionRefused, []error{syscall.ECONNREFUSED}},
-	{ConnectionReset, []error{syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE}},
-	{NoRoute, []error{syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.EHOSTDOWN, syscall.ENETDOWN}},
-}
-
 func setLinger(fd uintptr, on bool, seconds int32) error {
 	linger := syscall.Linger{Linger: seconds}
 	if on {

@@ -196,6 +196,9 @@ func (s *stopwatch) ranOut(err error) bool {
 	return s.gaveUp || s.ended && isTimeout(err)
 }
 
+// age returns how long ago s began.
+func (s *stopwatch) age() time.Duration { return time.Since(s.began) }
+
 // left returns how much of the timeout there is.
 func (s *stopwatch) left() time.Duration {
 	s.mu.Lock()

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"net"
-	"strconv"
 
 	"github.com/prober-exporter/prober_exporter/config"
 )
@@ -39,7 +38,12 @@ func newTCPSocket(t *config.Target, p *config.Probe) Func {
 	}
 }
 
-// hostPort is net.JoinHostPort for a number: it brackets IPv6 addresses.
-func hostPort(host string, port int) string {
-	return net.JoinHostPort(host, strconv.Itoa(port))
+// tcpAddress returns the host and port that a probe connects to.
+func tcpAddress(t *config.Target, p *config.Probe) string {
+	return hostPort(cmp.Or(p.TCPSocket.Host, t.Host), p.TCPSocket.Port.Number)
+}
+
+// tcpFiles returns how many files an attempt has open at most.
+func tcpFiles(t *config.Target, p *config.Probe) int {
+	return filesTo(cmp.Or(p.TCPSocket.Host, t.Host))
 }

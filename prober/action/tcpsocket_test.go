@@ -4,7 +4,6 @@
 package action
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -44,20 +43,5 @@ func TestTCPSocketNoSuchHost(t *testing.T) {
 	got := attempt(t, tcpProbe("no such host.invalid:80", 5*time.Second))
 	if got.Success || got.Reason != DNS {
 		t.Errorf("got %+v", got)
-	}
-}
-
-// A stopped attempt is an error, whatever it does.
-func TestStopped(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	for name, f := range map[string]Func{
-		"httpGet":   httpProbe(web(t, site()), 10*time.Second, config.HTTPGet{Path: "/"}),
-		"tcpSocket": tcpProbe(raw(t, mute), 10*time.Second),
-		"grpc":      grpcProbe(rpc(t, false, true), 10*time.Second, "", ""),
-	} {
-		if got, err := f(ctx); err == nil {
-			t.Errorf("%s: got %+v, want an error", name, got)
-		}
 	}
 }

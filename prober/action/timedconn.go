@@ -4,8 +4,11 @@
 package action
 
 import (
+	"context"
+	"errors"
 	"io"
 	"net"
+	"os"
 	"time"
 )
 
@@ -139,4 +142,9 @@ func earlier(a, b time.Time) time.Time {
 		return a
 	}
 	return b
+}
+
+// ranOut says that err is that of a deadline of ours.
+func ranOut(err error) bool {
+	return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)
 }
