@@ -28,7 +28,7 @@ import (
 
 	"github.com/prober-exporter/prober_exporter/collector"
 	"github.com/prober-exporter/prober_exporter/prober"
-	"github.com/prober-exporter/prober_exporter/prober/action"
+	"github.com/prober-exporter/prober_exporter/prober/action/exec"
 	"github.com/prober-exporter/prober_exporter/web"
 )
 
@@ -64,7 +64,7 @@ func Run(ctx context.Context, o *Options, lines *Log) error {
 	var background context.Context
 	background, p.stop = context.WithCancel(context.Background())
 	if os.Getpid() == 1 {
-		p.workers.Go(func() { action.ReapOrphans(background) })
+		p.workers.Go(func() { exec.ReapOrphans(background) })
 	}
 	// This begins to probe: it comes after all that can go wrong.
 	l.first(first)

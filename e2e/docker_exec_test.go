@@ -16,6 +16,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/gate"
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 	"github.com/prober-exporter/prober_exporter/prober/action"
+	"github.com/prober-exporter/prober_exporter/prober/action/exec"
 )
 
 // dockerAttempt runs a command of the application inside its container.
@@ -23,7 +24,7 @@ func dockerAttempt(t *testing.T, s *dockerSeen, timeout time.Duration, command .
 	t.Helper()
 	target := &config.Target{Name: "app", Env: []config.EnvVar{{Name: "COLOUR", Value: "blue"}}}
 	begin := time.Now()
-	got, err := action.NewExecIn(s, target, &config.Probe{Exec: &config.Exec{Command: command}, Timeout: timeout})(t.Context())
+	got, err := exec.NewIn(s, target, &config.Probe{Exec: &config.Exec{Command: command}, Timeout: timeout})(t.Context())
 	if took := time.Since(begin); took > timeout+time.Second {
 		t.Errorf("%q: took %v with a timeout of %v", command, took, timeout)
 	}

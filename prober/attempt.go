@@ -235,7 +235,7 @@ func (w *worker) describe(made tried, before gate.Probe) []any {
 
 // address returns what the probe asks, fit to be shown.
 func (w *worker) address() string {
-	return w.target.scrub.Clean(action.Address(w.target.cfg, w.probe), maxAddress)
+	return w.target.scrub.Clean(addressOf(w.target.cfg, w.probe), maxAddress)
 }
 
 // fraction says how far a run is on the way to its threshold.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/gate"
-	"github.com/prober-exporter/prober_exporter/prober/action"
 )
 
 // This file says how many attempts may be in flight: as many as there are files for.
@@ -42,7 +41,7 @@ func OpenFilesFor(cfg *config.Config, maxInFlight int) int {
 	probes, files := 0, 0
 	for t, p := range probesOf(cfg) {
 		probes++
-		files += action.Files(t, p)
+		files += filesOf(t, p)
 	}
 	if highest := most(0, maxInFlight).attempts; probes > highest {
 		files = files * highest / probes
@@ -57,7 +56,7 @@ func HangingEvery(cfg *config.Config, openFiles, maxInFlight int) time.Duration 
 	var files, attempts float64 // seconds for which one is held
 	for t, p := range probesOf(cfg) {
 		attempts += p.Timeout.Seconds()
-		files += p.Timeout.Seconds() * float64(action.Files(t, p))
+		files += p.Timeout.Seconds() * float64(filesOf(t, p))
 	}
 	every := max(files/float64(max(limit.files, 1)), attempts/float64(max(limit.attempts, 1)))
 	return time.Duration(min(every, math.MaxInt32) * float64(time.Second))

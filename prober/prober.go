@@ -75,7 +75,7 @@ func New(opts Options) *Manager {
 	}
 	m := &Manager{
 		log:       opts.Logger,
-		newAction: action.New,
+		newAction: newAction,
 		slots:     newSlots(most(OpenFiles(), opts.MaxInFlight)),
 		epoch:     time.Now(),
 	}

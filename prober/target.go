@@ -12,6 +12,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/gate"
 	"github.com/prober-exporter/prober_exporter/prober/action"
+	"github.com/prober-exporter/prober_exporter/prober/action/exec"
 	"github.com/prober-exporter/prober_exporter/prober/instance"
 	"github.com/prober-exporter/prober_exporter/prober/output"
 )
@@ -79,7 +80,7 @@ func newTarget(m *Manager, c *config.Target, source instance.Source, before *tar
 			stopped: m.terminating && k != gate.Readiness,
 
 			standing: fresh,
-			files:    uint8(action.Files(c, p)),
+			files:    uint8(filesOf(c, p)),
 		})
 	}
 	now := time.Now()
@@ -102,7 +103,7 @@ func newTarget(m *Manager, c *config.Target, source instance.Source, before *tar
 // source says that the target is, if it can run one there (kubelet rule 11.5).
 func newAttempt(m *Manager, c *config.Target, p *config.Probe, source instance.Source) action.Func {
 	if runner := source.Runner(); runner != nil && p.Exec != nil {
-		return action.NewExecIn(runner, c, p)
+		return exec.NewIn(runner, c, p)
 	}
 	return m.newAction(c, p)
 }

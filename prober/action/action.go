@@ -33,8 +33,8 @@ const (
 	Other             Reason = "other"
 )
 
-// maxOutput is how many bytes of a body or of a command's output are kept.
-const maxOutput = 10 << 10
+// MaxOutput is how many bytes of a body or of a command's output are kept.
+const MaxOutput = 10 << 10
 
 // Outcome is what an attempt returned. The zero value is a failure.
 type Outcome struct {
@@ -72,11 +72,11 @@ type Func func(ctx context.Context) (Outcome, error)
 // kubeletVersion is the version of the kubelet whose probes these are.
 const kubeletVersion = "1.37"
 
-// userAgent is how probes introduce themselves: applications and firewalls know the
+// UserAgent is how probes introduce themselves: applications and firewalls know the
 // kubelet by it.
-const userAgent = "kube-probe/" + kubeletVersion
+const UserAgent = "kube-probe/" + kubeletVersion
 
-// clip keeps a text within what an Outcome may hold.
-func clip(text string) string {
-	return text[:min(len(text), maxOutput)]
+// Clip keeps a text within what an Outcome may hold.
+func Clip(text string) string {
+	return text[:min(len(text), MaxOutput)]
 }

@@ -20,9 +20,9 @@ import (
 
 // Errors of our own that say why an attempt failed.
 var (
-	errRedirects = errors.New("stopped after 10 redirects")
-	errHandshake = errors.New("TLS handshake")
-	errNotHTTP2  = errors.New("the answer is not HTTP/2")
+	ErrRedirects = errors.New("stopped after 10 redirects")
+	ErrHandshake = errors.New("TLS handshake")
+	ErrNotHTTP2  = errors.New("the answer is not HTTP/2")
 )
 
 // errnoReason is a group of system errors with one reason.
@@ -72,18 +72,18 @@ var texts = []struct {
 	{"http: server closed idle connection", ConnectionReset},
 }
 
-// classify returns the reason an error stands for.
+// Classify returns the reason an error stands for.
 //
 // Timeouts come first: whatever was being done, time ran out, and that is the one
 // reason that the agent itself can be to blame for (it may have been frozen).
-func classify(err error) Reason {
-	if isTimeout(err) {
+func Classify(err error) Reason {
+	if IsTimeout(err) {
 		return Timeout
 	}
-	if errors.Is(err, errHandshake) || errors.Is(err, http.ErrSchemeMismatch) {
+	if errors.Is(err, ErrHandshake) || errors.Is(err, http.ErrSchemeMismatch) {
 		return TLS
 	}
-	if exhaustedBy(err) {
+	if Exhausted(err) {
 		return Other
 	}
 	for _, group := range errnos {
@@ -104,10 +104,10 @@ func classify(err error) Reason {
 	if _, ok := errors.AsType[textproto.ProtocolError](err); ok {
 		return HTTPProtocol
 	}
-	if errors.Is(err, errRedirects) || errors.Is(err, errNotHTTP2) {
+	if errors.Is(err, ErrRedirects) || errors.Is(err, ErrNotHTTP2) {
 		return HTTPProtocol
 	}
-	text := innermost(err).Error()
+	text := Innermost(err).Error()
 	for _, t := range texts {
 		if strings.HasPrefix(text, t.prefix) {
 			return t.reason
@@ -120,7 +120,7 @@ func classify(err error) Reason {
 	return Other
 }
 
-func isTimeout(err error) bool {
+func IsTimeout(err error) bool {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
 		return true
 	}
@@ -128,8 +128,8 @@ func isTimeout(err error) bool {
 	return ok && ne.Timeout()
 }
 
-// exhaustedBy says whether err means that the agent or its machine lacked something.
-func exhaustedBy(err error) bool {
+// Exhausted says whether err means that the agent or its machine lacked something.
+func Exhausted(err error) bool {
 	lookup, isLookup := errors.AsType[*net.DNSError](err)
 	return slices.ContainsFunc(exhausted, func(errno error) bool {
 		// The resolver turns what befell its own sockets into text.
@@ -137,31 +137,31 @@ func exhaustedBy(err error) bool {
 	})
 }
 
-func innermost(err error) error {
+func Innermost(err error) error {
 	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
 		err = inner
 	}
 	return err
 }
 
-// failed is the outcome of an attempt that ended in err; text is what the kubelet
+// Failed is the outcome of an attempt that ended in err; text is what the kubelet
 // would say.
 //
 // Where it differs from the kubelet: there, a dial that finds no descriptor, memory
 // or ephemeral port is a failure and counts, so that an agent in need would have
 // healthy applications killed. Here it is an error, which counts for nothing.
-func failed(ctx context.Context, err error, text string) (Outcome, error) {
+func Failed(ctx context.Context, err error, text string) (Outcome, error) {
 	switch {
 	case ctx.Err() != nil:
-		return cutShort(ctx)
-	case exhaustedBy(err):
-		return Outcome{Reason: Other, Output: clip(text)}, fmt.Errorf("the agent is out of resources: %w", err)
+		return CutShort(ctx)
+	case Exhausted(err):
+		return Outcome{Reason: Other, Output: Clip(text)}, fmt.Errorf("the agent is out of resources: %w", err)
 	}
-	return Outcome{Reason: classify(err), Output: clip(text)}, nil
+	return Outcome{Reason: Classify(err), Output: Clip(text)}, nil
 }
 
-// cutShort is the outcome of an attempt that ctx has ended.
-func cutShort(ctx context.Context) (Outcome, error) {
+// CutShort is the outcome of an attempt that ctx has ended.
+func CutShort(ctx context.Context) (Outcome, error) {
 	return Outcome{Reason: Other}, fmt.Errorf("attempt cut short: %w", context.Cause(ctx))
 }
 
@@ -170,9 +170,9 @@ func cutShort(ctx context.Context) (Outcome, error) {
 // ends the userinfo.
 var userinfo = regexp.MustCompile(`//([^/?#\s":]*):[^/?#\s"]*@`)
 
-// redact hides passwords in URLs, in the way of net/http, which does so itself for
+// Redact hides passwords in URLs, in the way of net/http, which does so itself for
 // most of its errors: but not for a Location that it quotes, nor for a URL that it
 // cannot parse.
-func redact(text string) string {
+func Redact(text string) string {
 	return userinfo.ReplaceAllString(text, "//$1:***@")
 }

@@ -27,7 +27,7 @@ func wrapped(errno error) error {
 func TestClassify(t *testing.T) {
 	for _, group := range errnos {
 		for _, errno := range group.errs {
-			if got := classify(wrapped(errno)); got != group.reason {
+			if got := Classify(wrapped(errno)); got != group.reason {
 				t.Errorf("%v: got %s, want %s", errno, got, group.reason)
 			}
 		}
@@ -46,11 +46,11 @@ func TestClassify(t *testing.T) {
 		{&net.OpError{Op: "remote error", Err: errors.New("tls: handshake failure")}, TLS},
 		{errors.New("tls: server selected unsupported protocol version 301"), TLS},
 		{fmt.Errorf("net/http: HTTP/1.x transport connection broken: %w", errors.New(`malformed HTTP response "x"`)), HTTPProtocol},
-		{errRedirects, HTTPProtocol},
+		{ErrRedirects, HTTPProtocol},
 		{errors.New(`anything that quotes "tls: "`), Other},
 		{context.Canceled, Other},
 	} {
-		if got := classify(c.err); got != c.want {
+		if got := Classify(c.err); got != c.want {
 			t.Errorf("%v: got %s, want %s", c.err, got, c.want)
 		}
 	}
@@ -62,13 +62,13 @@ func TestFailedForWantOfResources(t *testing.T) {
 	for _, errno := range exhausted {
 		lookup := &net.DNSError{Name: "app", Err: "dial udp 127.0.0.53:53: socket: " + errno.Error()}
 		for _, err := range []error{wrapped(errno), &net.OpError{Op: "dial", Err: lookup}} {
-			got, failure := failed(t.Context(), err, "text")
+			got, failure := Failed(t.Context(), err, "text")
 			if failure == nil || got != (Outcome{Reason: Other, Output: "text"}) {
 				t.Errorf("%v: got %+v, error %v", err, got, failure)
 			}
 		}
 	}
-	if got, err := failed(t.Context(), &net.DNSError{Err: "no such host"}, "text"); err != nil || got.Reason != DNS {
+	if got, err := Failed(t.Context(), &net.DNSError{Err: "no such host"}, "text"); err != nil || got.Reason != DNS {
 		t.Errorf("got %+v, error %v", got, err)
 	}
 }
@@ -85,11 +85,11 @@ func TestRedact(t *testing.T) {
 		`Get "http://h:1?mail=a:b@c#d:e@f"`: `Get "http://h:1?mail=a:b@c#d:e@f"`,
 		`dial tcp [::1]:80: a@b`:            `dial tcp [::1]:80: a@b`,
 	} {
-		if got := redact(text); got != want {
+		if got := Redact(text); got != want {
 			t.Errorf("%s: got %s, want %s", text, got, want)
 		}
 	}
-	if text := strings.Repeat("//u:", 1000); redact(text) != text {
+	if text := strings.Repeat("//u:", 1000); Redact(text) != text {
 		t.Error("something is redacted that is no userinfo")
 	}
 }

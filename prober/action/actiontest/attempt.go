@@ -1,0 +1,52 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package actiontest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/prober/action"
+)
+
+// Attempt makes one attempt that must be possible.
+func Attempt(t testing.TB, f action.Func) action.Outcome {
+	t.Helper()
+	got, err := Tried(t, f)
+	if err != nil {
+		t.Fatalf("got %+v, error %v; want no error", got, err)
+	}
+	return got
+}
+
+// Tried makes an attempt, and again if this process did not get to run meanwhile.
+func Tried(t testing.TB, f action.Func) (got action.Outcome, err error) {
+	t.Helper()
+	for range 10 {
+		if got, err = f(t.Context()); got.Reason != action.AgentLate {
+			break
+		}
+	}
+	return got, err
+}
+
+// Eventually waits until ok, and fails after ten seconds.
+func Eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); !ok(); <-time.After(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("after 10s still not: %s", what)
+		}
+	}
+}
+
+func Benchmark(b *testing.B, f action.Func) {
+	b.Helper()
+	b.ReportAllocs()
+	for b.Loop() {
+		if got := Attempt(b, f); !got.Success {
+			b.Fatalf("got %+v", got)
+		}
+	}
+}

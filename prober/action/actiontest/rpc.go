@@ -1,0 +1,68 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package actiontest
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+)
+
+// health is a health service whose answer depends on the name it is asked for.
+type health struct {
+	healthpb.UnimplementedHealthServer
+}
+
+func (health) Check(ctx context.Context, r *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
+	answer := healthpb.HealthCheckResponse_SERVING
+	switch r.GetService() {
+	case "bad":
+		answer = healthpb.HealthCheckResponse_NOT_SERVING
+	case "unk":
+		answer = healthpb.HealthCheckResponse_UNKNOWN
+	case "nosuch":
+		return nil, status.Error(codes.NotFound, "unknown service")
+	case "unavail":
+		return nil, status.Error(codes.Unavailable, "un")
+	case "plainerr":
+		return nil, errors.New("plain")
+	case "long":
+		return nil, status.Error(codes.Internal, strings.Repeat("l", 30<<10))
+	case "slow":
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return &healthpb.HealthCheckResponse{Status: answer}, nil
+}
+
+// RPC starts a gRPC server, by default a plaintext one with the health service.
+func RPC(t testing.TB, encrypted, healthy bool) string {
+	t.Helper()
+	var options []grpc.ServerOption
+	if encrypted {
+		certificate := WebServer(t, nil, Protocols((*http.Protocols).SetHTTP1), true).TLS.Certificates[0]
+		options = append(options, grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{certificate}})))
+	}
+	s := grpc.NewServer(options...)
+	if healthy {
+		healthpb.RegisterHealthServer(s, health{})
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go s.Serve(l)
+	t.Cleanup(s.Stop)
+	return l.Addr().String()
+}

@@ -1,0 +1,172 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package actiontest
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
+	"github.com/prober-exporter/prober_exporter/prober/action"
+)
+
+// Hang holds a server's handler until its client has gone.
+func Hang(r *http.Request) { <-r.Context().Done() }
+
+// Site is the server of the recorded cases; any other path is echoed.
+func Site() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/code", func(w http.ResponseWriter, r *http.Request) {
+		if loc := r.FormValue("loc"); loc != "" {
+			w.Header().Set("Location", loc)
+		}
+		code, _ := strconv.Atoi(r.FormValue("c"))
+		w.WriteHeader(code)
+		io.WriteString(w, "body")
+	})
+	mux.HandleFunc("/reset", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "100")
+		io.WriteString(w, "begun")
+		w.(http.Flusher).Flush()
+		panic(http.ErrAbortHandler)
+	})
+	mux.HandleFunc("/bigslow", func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, strings.Repeat("a", action.MaxOutput))
+		w.(http.Flusher).Flush()
+		Hang(r)
+	})
+	mux.HandleFunc("/slowbody", func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, "begun")
+		w.(http.Flusher).Flush()
+		Hang(r)
+	})
+	mux.HandleFunc("/slow", func(_ http.ResponseWriter, r *http.Request) { Hang(r) })
+	mux.HandleFunc("/len", func(w http.ResponseWriter, r *http.Request) {
+		n, _ := strconv.Atoi(r.FormValue("n"))
+		io.WriteString(w, strings.Repeat("a", n))
+	})
+	mux.HandleFunc("/loop", func(w http.ResponseWriter, r *http.Request) {
+		if n, _ := strconv.Atoi(r.FormValue("n")); n > 0 {
+			w.Header().Set("Location", fmt.Sprintf("/loop?n=%d", n-1))
+			w.WriteHeader(http.StatusFound)
+		}
+	})
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "%s|%s|%s|%s|%v", r.Method, r.Host, r.RequestURI, r.Proto, r.Header)
+	})
+	return mux
+}
+
+// Protocols is a set of protocols for a server.
+func Protocols(set ...func(*http.Protocols, bool)) *http.Protocols {
+	p := new(http.Protocols)
+	for _, add := range set {
+		add(p, true)
+	}
+	return p
+}
+
+// Web serves h over HTTP/1, and returns the address.
+func Web(t testing.TB, h http.Handler) string {
+	t.Helper()
+	return WebServer(t, h, Protocols((*http.Protocols).SetHTTP1), false).Listener.Addr().String()
+}
+
+func WebServer(t testing.TB, h http.Handler, p *http.Protocols, encrypted bool) *httptest.Server {
+	t.Helper()
+	s := httptest.NewUnstartedServer(h)
+	s.Config.Protocols = p
+	s.EnableHTTP2 = p.HTTP2()
+	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	if encrypted {
+		s.StartTLS()
+	} else {
+		s.Start()
+	}
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+	return s
+}
+
+// Raw serves each connection with a function, and returns the address.
+func Raw(t testing.TB, serve func(net.Conn)) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return RawOn(t, l, serve)
+}
+
+// RawOn is raw on a listener of the caller's, which it closes.
+func RawOn(t testing.TB, l net.Listener, serve func(net.Conn)) string {
+	t.Helper()
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				serve(conn)
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// Say is a raw server that reads what comes first, answers with text and hangs up.
+func Say(text string) func(net.Conn) {
+	return func(conn net.Conn) {
+		conn.Read(make([]byte, 4096))
+		io.WriteString(conn, text)
+	}
+}
+
+// Mute is a raw server that never says anything.
+func Mute(conn net.Conn) { io.Copy(io.Discard, conn) }
+
+// ClosedPort is an address where nobody listens.
+func ClosedPort(t testing.TB) string { return "127.0.0.1:" + testutil.Port(t) }
+
+func Split(address string) (host string, port int) {
+	host, number, err := net.SplitHostPort(address)
+	if err != nil {
+		panic(err)
+	}
+	port, _ = strconv.Atoi(number)
+	return host, port
+}
+
+// Forever is a raw server that reads what comes first, says begin and then repeats
+// itself for as long as it can.
+func Forever(begin, again string) func(net.Conn) {
+	return func(conn net.Conn) {
+		Say(begin)(conn)
+		for text := []byte(again); ; {
+			if _, err := conn.Write(text); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// ResetBy is a raw server that resets its connection after having said text.
+func ResetBy(text string) func(net.Conn) {
+	return func(conn net.Conn) {
+		Say(text)(conn)
+		conn.(*net.TCPConn).SetLinger(0)
+	}
+}

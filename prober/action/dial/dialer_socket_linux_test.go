@@ -1,0 +1,190 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/prober-exporter/prober_exporter/internal/needs"
+	"github.com/prober-exporter/prober_exporter/prober/action"
+	"github.com/prober-exporter/prober_exporter/prober/action/actiontest"
+)
+
+func addrPort(t *testing.T, address string) netip.AddrPort {
+	t.Helper()
+	to, err := netip.ParseAddrPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// What goes wrong with a connection made by hand is told as of one by net.Dialer.
+func TestSocketErrors(t *testing.T) {
+	for _, address := range []string{actiontest.ClosedPort(t), "[::1]:1", "255.255.255.255:80", "[ff02::1]:80"} {
+		_, want := net.DialTimeout("tcp", address, 10*time.Second)
+		_, got := IP(t.Context(), addrPort(t, address), NewStopwatch(10*time.Second), time.Time{})
+		knocked := Knock(t.Context(), addrPort(t, address), NewStopwatch(10*time.Second))
+		if want == nil || got == nil || knocked == nil {
+			t.Fatalf("%s: errors %v, %v, want %v", address, got, knocked, want)
+		}
+		if got.Error() != want.Error() || knocked.Error() != want.Error() || action.Classify(got) != action.Classify(want) {
+			t.Errorf("%s: errors %q, %q, want %q", address, got, knocked, want)
+		}
+	}
+
+	address := actiontest.Raw(t, actiontest.ResetBy(""))
+	ours, err := IP(t.Context(), addrPort(t, address), NewStopwatch(10*time.Second), time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, conn := range []net.Conn{ours, theirs} {
+		conn.Write([]byte("x"))
+		_, err := conn.Read(make([]byte, 1))
+		want := "read tcp " + conn.LocalAddr().String() + "->" + address + ": read: connection reset by peer"
+		if !errors.Is(err, syscall.ECONNRESET) || err.Error() != want {
+			t.Errorf("%T: error %v, want %s", conn, err, want)
+		}
+		conn.SetDeadline(Past)
+		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) || !action.IsTimeout(err) {
+			t.Errorf("%T: error %v, want a timeout", conn, err)
+		}
+		conn.Close()
+		if _, err := conn.Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("%T: error %v after the close", conn, err)
+		}
+	}
+}
+
+// A socket lingers as a kubelet's does, and does not wait to gather what it sends.
+func TestSocketOptions(t *testing.T) {
+	fd, _, err := open(netip.MustParseAddrPort("127.0.0.1:1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	linger, err := unix.GetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER)
+	if err != nil || *linger != (unix.Linger{Onoff: 1, Linger: 1}) {
+		t.Errorf("linger %+v, error %v; want on for 1 s", linger, err)
+	}
+	if noDelay, err := unix.GetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY); err != nil || noDelay != 1 {
+		t.Errorf("TCP_NODELAY %d, error %v", noDelay, err)
+	}
+}
+
+// A connection that has met itself is none: nobody listens there. Of a range of ports
+// so small that every connection comes from the one that is asked, each try does so.
+func TestSocketMeetsItself(t *testing.T) {
+	fd, _, err := open(netip.MustParseAddrPort("127.0.0.1:1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	name, err := unix.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = connectTo(fd, name)
+	if pending(err) {
+		err = connectTo(fd, name)
+	}
+	if err != nil {
+		needs.Missing(t, "a connection that meets itself: ", err)
+	}
+	to := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(name.(*unix.SockaddrInet4).Port))
+	if _, err := localOf(fd, to, false); !errors.Is(err, errMetItself) {
+		t.Errorf("error %v, want %v", err, errMetItself)
+	}
+	if _, err := localOf(fd, to, true); err != nil {
+		t.Errorf("error %v at the last try", err)
+	}
+}
+
+// A connection that is not there at once is waited for, until it is, or time is up, or
+// the attempt is stopped.
+func TestSocketWaits(t *testing.T) {
+	address := actiontest.BlackHole(t)
+	to := addrPort(t, address)
+	began := time.Now()
+	if err := Knock(t.Context(), to, NewStopwatch(100*time.Millisecond)); !action.IsTimeout(err) || err.Error() != "dial tcp "+address+": i/o timeout" {
+		t.Errorf("error %v, want a timeout", err)
+	}
+	if took := time.Since(began); took < 100*time.Millisecond || took > 2*time.Second {
+		t.Errorf("took %v, deadline after 100ms", took)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	began = time.Now()
+	if err := Knock(ctx, to, NewStopwatch(time.Minute)); err == nil {
+		t.Error("no error")
+	}
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("took %v, stopped after 50ms", took)
+	}
+}
+
+// A server that begins to accept late is still found: the system asks again after a
+// second.
+func TestSocketIsThereLater(t *testing.T) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if err := errors.Join(unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), unix.Listen(fd, 0)); err != nil {
+		t.Fatal(err)
+	}
+	name, err := unix.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := addrPort(t, HostPort("127.0.0.1", name.(*unix.SockaddrInet4).Port))
+	for {
+		conn, err := IP(t.Context(), to, NewStopwatch(50*time.Millisecond), time.Time{})
+		if err != nil {
+			break // the queue is full
+		}
+		defer conn.Close()
+	}
+	ended := make(chan error, 1)
+	go func() {
+		conn, err := IP(t.Context(), to, NewStopwatch(20*time.Second), time.Time{})
+		if err == nil {
+			_, err = conn.Write([]byte("x"))
+			conn.Close()
+		}
+		ended <- err
+	}()
+	asked := fmt.Sprintf(":%04X 02 ", to.Port()) // remote port, SYN_SENT
+	actiontest.Eventually(t, "it has asked in vain", func() bool {
+		sockets, err := os.ReadFile("/proc/self/net/tcp")
+		return err == nil && strings.Contains(string(sockets), asked)
+	})
+	accepted, _, err := unix.Accept(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(accepted)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

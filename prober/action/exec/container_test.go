@@ -1,0 +1,153 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package exec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/prober/action"
+	"github.com/prober-exporter/prober_exporter/prober/action/actiontest"
+)
+
+// runnerFunc is a Runner.
+type runnerFunc func(ctx context.Context, target string, command, env []string, output io.Writer) (int, error)
+
+func (f runnerFunc) Exec(ctx context.Context, target string, command, env []string, output io.Writer) (int, error) {
+	return f(ctx, target, command, env, output)
+}
+
+// notBegun is an error of a runner's that says that the command was not started.
+type notBegun struct {
+	text  string
+	begun bool
+}
+
+func (e notBegun) Error() string    { return e.text }
+func (e notBegun) NotStarted() bool { return !e.begun }
+
+// secretTarget has a variable that its command shows when it is expanded.
+var secretTarget = &config.Target{
+	Name: "app",
+	Env:  []config.EnvVar{{Name: "TOKEN", Value: "hunter2"}, {Name: "EMPTY", Value: ""}},
+}
+
+// execIn is an action that runs check $(TOKEN) $(EMPTY) by run.
+func execIn(timeout time.Duration, run runnerFunc) action.Func {
+	return NewIn(run, secretTarget, &config.Probe{
+		Exec:    &config.Exec{Command: []string{"check", "$(TOKEN)", "$(EMPTY)"}},
+		Timeout: timeout,
+	})
+}
+
+// What is run is the command, expanded, with the target's 2 variables and none of the
+// agent's.
+func TestExecInArguments(t *testing.T) {
+	t.Setenv("OF_THE_AGENT", "1")
+	var got []any
+	actiontest.Attempt(t, execIn(time.Second, func(_ context.Context, target string, command, env []string, _ io.Writer) (int, error) {
+		got = []any{target, command, env}
+		return 0, nil
+	}))
+	want := []any{"app", []string{"check", "hunter2", ""}, []string{"TOKEN=hunter2", "EMPTY="}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// Exit 0 is success, any other code a failure with reason exit_code, one of a signal too;
+// the deadline is a failure with reason timeout, and the rest an error that names no secret.
+func TestExecInOutcomes(t *testing.T) {
+	timedOut := action.Outcome{Reason: action.Timeout, Output: `command "check $(TOKEN) $(EMPTY)" timed out`}
+	for _, c := range []struct {
+		code    int
+		err     error
+		want    action.Outcome
+		wantErr bool
+	}{
+		{code: 0, want: action.Outcome{Success: true, Output: "said"}},
+		{code: 1, want: action.Outcome{Reason: action.ExitCode, Output: "said", ExitCode: 1}},
+		{code: 137, want: action.Outcome{Reason: action.ExitCode, Output: "said", ExitCode: 137}},
+		{code: -1, want: action.Outcome{Reason: action.ExitCode, Output: "said", ExitCode: -1}},
+		{err: context.DeadlineExceeded, want: timedOut},
+		{err: fmt.Errorf("an earlier one runs: %w", context.DeadlineExceeded), want: timedOut},
+		{
+			err:  notBegun{text: `exec: "hunter2": not found`},
+			want: action.Outcome{Reason: action.ExecStart, Output: `start command "check" in the container: exec: "$(TOKEN)": not found`}, wantErr: true,
+		},
+		{
+			err:  fmt.Errorf("create: %w", notBegun{text: "no daemon"}),
+			want: action.Outcome{Reason: action.ExecStart, Output: `start command "check" in the container: create: no daemon`}, wantErr: true,
+		},
+		{
+			err:  notBegun{text: "lost hunter2", begun: true},
+			want: action.Outcome{Reason: action.Other, Output: `run command "check" in the container: lost $(TOKEN)`}, wantErr: true,
+		},
+		{
+			err:  errors.New("lost"),
+			want: action.Outcome{Reason: action.Other, Output: `run command "check" in the container: lost`}, wantErr: true,
+		},
+	} {
+		got, err := execIn(time.Minute, func(_ context.Context, _ string, _, _ []string, output io.Writer) (int, error) {
+			io.WriteString(output, "said")
+			return c.code, c.err
+		})(t.Context())
+		if got != c.want || (err != nil) != c.wantErr || err != nil && err.Error() != c.want.Output {
+			t.Errorf("%d, %v: got %+v, %v; want %+v", c.code, c.err, got, err, c.want)
+		}
+	}
+}
+
+// A command that is not over at 50 ms is told so, and is a timeout.
+func TestExecInTimeout(t *testing.T) {
+	begin := time.Now()
+	got := actiontest.Attempt(t, execIn(50*time.Millisecond, func(ctx context.Context, _ string, _, _ []string, _ io.Writer) (int, error) {
+		<-ctx.Done()
+		return 0, ctx.Err()
+	}))
+	if took := time.Since(begin); got.Reason != action.Timeout || got.Success || took < 50*time.Millisecond {
+		t.Errorf("got %+v after %v, want a timeout", got, took)
+	}
+}
+
+// An agent that stops gets its own error back, before the command and in it.
+func TestExecInStopped(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	runs := 0
+	f := execIn(time.Minute, func(context.Context, string, []string, []string, io.Writer) (int, error) {
+		runs++
+		cancel()
+		return 0, nil
+	})
+	for range 2 {
+		if got, err := f(ctx); !errors.Is(err, context.Canceled) || got != (action.Outcome{Reason: action.Other}) {
+			t.Errorf("got %+v, %v; want that it was cancelled", got, err)
+		}
+	}
+	if runs != 1 {
+		t.Errorf("ran %d times, want 1", runs)
+	}
+}
+
+// Of 100 KiB the first 10 are kept, and all are taken.
+func TestExecInOutput(t *testing.T) {
+	got := actiontest.Attempt(t, execIn(time.Minute, func(_ context.Context, _ string, _, _ []string, output io.Writer) (int, error) {
+		for i := range 100 {
+			if n, err := output.Write([]byte(strings.Repeat(string(rune('a'+i%26)), 1<<10))); n != 1<<10 || err != nil {
+				t.Errorf("took %d, %v", n, err)
+			}
+		}
+		return 3, nil
+	}))
+	if len(got.Output) != 10<<10 || got.Output[0] != 'a' || got.Output[10<<10-1] != 'j' || got.Reason != action.ExitCode {
+		t.Errorf("got %d bytes, reason %q", len(got.Output), got.Reason)
+	}
+}

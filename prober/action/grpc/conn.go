@@ -1,0 +1,165 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package grpc
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/prober/action"
+	"github.com/prober-exporter/prober_exporter/prober/action/dial"
+)
+
+// ending is what came of a connection.
+type ending struct {
+	how     how
+	outcome action.Outcome // of answered
+	status  rpcError       // of failedCall
+	err     error          // of unconnected; the text is grpc's
+}
+
+type how int
+
+const (
+	unconnected how = iota // there was none
+	answered               // the server gave an answer
+	failedCall             // the call ended in an error
+	sentAway               // the server did not look at the request
+	restart                // the request was sent too early
+)
+
+// errNoALPN is how grpc-go refuses a TLS server that has not agreed to HTTP/2.
+var errNoALPN = errors.New("credentials: cannot check peer: missing selected ALPN property")
+
+// connection makes one connection and asks over it. It takes until the end of the
+// attempt at most; up to the point where it is ready, no longer than a try to connect
+// may take whose failure would be followed by pause.
+func (a *attempt) connection(pause time.Duration) ending {
+	var ready time.Time
+	if longest := max(minConnect, pause); longest < a.watch.Left() {
+		ready = time.Now().Add(longest)
+	}
+	socket, err := a.dial(ready)
+	if err != nil {
+		a.hear(err)
+		return ending{err: fmt.Errorf("transport: Error while dialing: %w", err)}
+	}
+	return a.talk(socket, ready)
+}
+
+// talk asks over a connection, which has to be ready at a point in time, if that is not
+// zero, and closes it.
+func (a *attempt) talk(socket net.Conn, ready time.Time) ending {
+	a.socket, a.timed = socket, dial.TimedConn{Conn: socket, Watch: &a.watch}
+	defer a.hangUp()
+	if !ready.IsZero() {
+		_ = a.timed.SetDeadline(ready)
+	}
+
+	// A done ctx ends whatever is going on. Who ends it is waited for.
+	a.cutting.Add(1)
+	stop := context.AfterFunc(a.ctx, a.cut)
+	defer func() {
+		if stop() {
+			a.cutting.Done()
+		}
+		a.cutting.Wait()
+	}()
+
+	a.wire = heardConn{Conn: &a.timed, attempt: a}
+	var conn net.Conn = &a.wire
+	if a.tls != nil {
+		secure := tls.Client(conn, a.tls)
+		// The socket keeps the deadline.
+		err := secure.HandshakeContext(context.Background())
+		if err == nil && secure.ConnectionState().NegotiatedProtocol == "" {
+			err = errNoALPN
+		}
+		if err != nil {
+			a.hear(fmt.Errorf("%w: %w", action.ErrHandshake, err))
+			return ending{err: fmt.Errorf("transport: authentication handshake failed: %w", err)}
+		}
+		defer a.goodbye(secure)
+		conn = secure
+	}
+	opening := a.opening
+	if a.careful.Load() {
+		opening = opening[:a.preface]
+	}
+	ahead := len(opening) > a.preface
+	// Where it is not possible to write, there is something to be read about it.
+	_, err := conn.Write(opening)
+
+	s := sights.Get().(*sight) //nolint:forcetypeassert // of its New
+	defer s.release()
+	if ahead && err == nil {
+		if status, ok := s.glance(conn); ok {
+			return ending{how: answered, outcome: serving(status)}
+		}
+		if s.state > awaitSettings && dial.RanOut(s.err) && !a.watch.Over() {
+			s.err = nil // it was only the try that ran out, and that has come to its end
+		}
+	}
+	return newCall(a, conn, s, ahead).run()
+}
+
+// dial connects, to an IP address by hand: a net.Dialer costs more than the question.
+func (a *attempt) dial(until time.Time) (net.Conn, error) {
+	if a.literal.IsValid() {
+		return dial.IP(a.ctx, a.literal, &a.watch, until)
+	}
+	ctx := a.ctx
+	if !until.IsZero() {
+		limited, cancel := context.WithDeadline(ctx, until)
+		defer cancel()
+		ctx = limited
+	}
+	conn, err := dial.Name(ctx, a.dialer, a.address, &a.watch, true)
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(dial.LingerSeconds)
+	}
+	return conn, err
+}
+
+// cut ends what is going on over the connection.
+func (a *attempt) cut() {
+	defer a.cutting.Done()
+	_ = a.timed.SetDeadline(dial.Past)
+}
+
+// settle lets the connection be used until the attempt ends, unless it has been cut.
+func (a *attempt) settle() {
+	_ = a.timed.SetDeadline(time.Time{})
+	if a.ctx.Err() != nil {
+		_ = a.timed.SetDeadline(dial.Past)
+	}
+}
+
+// hear takes note of what went wrong on the way to a connection. That the attempt is
+// over says nothing of the target, but that it does not answer.
+func (a *attempt) hear(err error) {
+	if !a.ready && (!dial.RanOut(err) || !a.watch.Over()) {
+		a.heard = err
+	}
+}
+
+// hangUp closes the connection. After the deadline nobody waits for the peer, although
+// the socket lingers.
+func (a *attempt) hangUp() {
+	if tcp, ok := a.socket.(*net.TCPConn); ok && a.watch.Over() {
+		_ = tcp.SetLinger(0)
+	}
+	_ = a.socket.Close()
+}
+
+// goodbye ends TLS in good manners, as long as there is time.
+func (a *attempt) goodbye(secure *tls.Conn) {
+	if !a.watch.Over() {
+		_ = secure.CloseWrite()
+	}
+}

@@ -1,0 +1,225 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package grpc
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/prober/action"
+	"github.com/prober-exporter/prober_exporter/prober/action/dial"
+)
+
+// The kubelet asks through grpc-go, and what an operator sees of a probe (when it gives
+// up, and every text) is grpc-go's. For two frames each way that library takes many
+// times the CPU and the memory of the question, so the question is asked by hand here,
+// and the tests hold every answer against the library's own.
+//
+// A connection is tried in two ways. The first (grpc_glance.go) knows nothing but the
+// answer of a server that is well. Whatever else comes goes, from its first byte on, to
+// the second (grpc_call.go, grpc_stream.go), which knows all that grpc-go knows.
+
+// check is what the attempts of a grpc probe have in common.
+type check struct {
+	address string
+	literal netip.AddrPort // the address, if it is one that needs no look-up
+	timeout time.Duration
+	dialer  *net.Dialer
+	tls     *tls.Config // nil in plaintext
+	question
+
+	// careful is set while the server is one that does not take a request before it
+	// has said how much it takes.
+	careful atomic.Bool
+}
+
+// New returns the action that asks a server's grpc.health.v1.Health.
+func New(t *config.Target, p *config.Probe) action.Func {
+	g := &check{
+		address: dial.HostPort(t.Host, p.GRPC.Port),
+		timeout: p.Timeout,
+		// The linger of NewDialer, set before a socket is connected, costs allocations.
+		dialer: &net.Dialer{KeepAlive: -1},
+	}
+	if ip, err := netip.ParseAddr(t.Host); err == nil && p.GRPC.Port == int(uint16(p.GRPC.Port)) {
+		g.literal = netip.AddrPortFrom(ip, uint16(p.GRPC.Port))
+	}
+	encrypted := p.GRPC.Mode == "TLS"
+	g.question = newQuestion(g.address, encrypted, p.GRPC.Service, p.Timeout)
+	if encrypted {
+		g.tls = tlsFor(g.authority)
+	}
+	g.careful.Store(!g.ahead)
+	return g.attempt
+}
+
+// tlsFor is the TLS of a client of HTTP/2: without verification, as httpGet over HTTPS,
+// and with what RFC 9113 lets HTTP/2 use.
+func tlsFor(authority string) *tls.Config {
+	host, _, err := net.SplitHostPort(authority)
+	if err != nil {
+		host = authority
+	}
+	return &tls.Config{
+		InsecureSkipVerify: true,
+		ServerName:         host,
+		NextProtos:         []string{"h2"},
+		MinVersion:         tls.VersionTLS12,
+		CipherSuites: []uint16{
+			tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+			tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+			tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+		},
+	}
+}
+
+// grpc-go's back-off between two tries to connect, and how long a try may take at least.
+const (
+	firstPause = time.Second
+	pauseGrows = 1.6
+	pauseVary  = 0.2
+	maxPause   = 2 * time.Minute
+	minConnect = 20 * time.Second
+)
+
+// pauseAfter is how long to wait after so many failed tries in a row and this one.
+func pauseAfter(failures int) time.Duration {
+	if failures == 0 {
+		return firstPause
+	}
+	pause := float64(firstPause)
+	for range failures {
+		pause = min(pause*pauseGrows, float64(maxPause))
+	}
+	return time.Duration(pause * (1 + pauseVary*(2*rand.Float64()-1)))
+}
+
+// freeRedials is how many connections may follow one another at once because the server
+// sent the request away unread. grpc-go knows no bound.
+const freeRedials = 3
+
+// attempt is one attempt.
+type attempt struct {
+	*check
+	ctx   context.Context
+	watch dial.Stopwatch
+
+	// socket is the connection there is, and timed and wire it again.
+	socket  net.Conn
+	timed   dial.TimedConn
+	wire    heardConn
+	cutting sync.WaitGroup
+
+	// heard is the last thing that went wrong on the way to a connection.
+	heard error
+
+	// ready says that there has been a connection: what goes wrong from then on is the
+	// call's failure, not the connect's.
+	ready bool
+
+	// again says that the request has been repeated. It is at most once.
+	again bool
+}
+
+// attempt connects and asks once, both within the timeout. It connects again and again
+// while there is time (rule 12.1).
+func (g *check) attempt(ctx context.Context) (action.Outcome, error) {
+	a := &attempt{check: g, ctx: ctx}
+	a.watch.Start(g.timeout)
+	return a.watch.Judge(a.outcome(ctx))
+}
+
+// outcome is what the attempt comes to.
+func (a *attempt) outcome(ctx context.Context) (action.Outcome, error) {
+	for failures, redials := 0, 0; ; {
+		pause := pauseAfter(failures)
+		end := a.connection(pause)
+		if ctx.Err() != nil {
+			return action.CutShort(ctx)
+		}
+		switch end.how {
+		case answered:
+			return end.outcome, nil
+		case failedCall:
+			return a.unanswered(end.status), nil
+		case restart:
+			continue
+		case sentAway:
+			failures = 0
+			if redials++; redials <= freeRedials {
+				continue
+			}
+		case unconnected:
+			if a.ready && !a.watch.Over() {
+				// Connected once, and now not any more: the call fails, as one that does
+				// not wait for a connection.
+				if action.Exhausted(end.err) {
+					return action.Failed(ctx, end.err, end.err.Error())
+				}
+				return a.unanswered(rpcError{codeUnavailable, connectionError(end.err.Error())}), nil
+			}
+			failures++
+		}
+		if !a.watch.Sleep(ctx, pause) {
+			break
+		}
+	}
+	if ctx.Err() != nil {
+		return action.CutShort(ctx)
+	}
+	if a.ready {
+		return a.unanswered(rpcError{code: codeDeadlineExceeded}), nil
+	}
+	return a.unconnected(ctx)
+}
+
+// unconnected is the outcome of a connect that ran into its deadline. The kubelet's
+// text says no more than that; the reason is what the last try of it heard.
+func (a *attempt) unconnected(ctx context.Context) (action.Outcome, error) {
+	text := fmt.Sprintf("timeout: failed to connect service %q within %v: %v", a.address, a.timeout, context.DeadlineExceeded)
+	if a.heard == nil {
+		return action.Outcome{Reason: action.Timeout, Output: action.Clip(text)}, nil
+	}
+	return action.Failed(ctx, a.heard, text)
+}
+
+// unanswered is the outcome of a call that ended in an error (rule 12.3).
+func (a *attempt) unanswered(s rpcError) action.Outcome {
+	switch s.code {
+	case codeUnimplemented:
+		return action.Outcome{
+			Reason: action.GRPCUnimplemented,
+			Output: action.Clip("error: this server does not implement the grpc health protocol (grpc.health.v1.Health): " + s.message),
+		}
+	case codeDeadlineExceeded:
+		return action.Outcome{Reason: action.Timeout, Output: fmt.Sprintf("timeout: health rpc did not complete within %v", a.timeout)}
+	default:
+		return action.Outcome{Reason: action.GRPCStatus, Output: action.Clip("error: health rpc probe failed: " + s.String())}
+	}
+}
+
+// serving is the outcome of a call that was answered.
+func serving(status int32) action.Outcome {
+	if status == 1 {
+		return action.Outcome{Success: true, Output: "service healthy"}
+	}
+	return action.Outcome{
+		Reason: action.GRPCNotServing,
+		Output: fmt.Sprintf("service unhealthy (responded with %q)", servingName(status)),
+	}
+}
+
+// Address returns the host and port that a probe connects to.
+func Address(t *config.Target, p *config.Probe) string { return dial.HostPort(t.Host, p.GRPC.Port) }
+
+// Files returns how many files an attempt has open at most.
+func Files(t *config.Target, _ *config.Probe) int { return dial.Files(t.Host) }

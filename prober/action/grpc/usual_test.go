@@ -1,0 +1,264 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package grpc
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/grpclog"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/prober/action"
+	"github.com/prober-exporter/prober_exporter/prober/action/dial"
+)
+
+// The usual way to make a grpc probe, as in the kubelet: grpc-go, a client per attempt.
+// It is what the action by hand is held against.
+
+// usualBuffer is the size of a connection's read and write buffer, for one message
+// each way.
+const usualBuffer = 4 << 10
+
+// The library logs to stderr in a format of its own; what goes wrong is in the
+// outcome. It has to be told before it is used, hence at this point.
+var _ = func() grpclog.LoggerV2 {
+	silent := grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard)
+	grpclog.SetLoggerV2(silent)
+	return silent
+}()
+
+// usual is what the attempts of a grpc probe have in common.
+type usual struct {
+	address string
+	target  string // the address as grpc takes it
+	timeout time.Duration
+	request *healthpb.HealthCheckRequest
+	mode    string
+	options []grpc.DialOption
+}
+
+// newUsual returns the action of the kubelet's way.
+func newUsual(t *config.Target, p *config.Probe) action.Func {
+	address := dial.HostPort(t.Host, p.GRPC.Port)
+	g := &usual{
+		address: address,
+		// Escaped, so that the zone of an IPv6 address passes through.
+		target:  (&url.URL{Scheme: "passthrough", Path: "/" + address}).String(),
+		timeout: p.Timeout,
+		request: &healthpb.HealthCheckRequest{Service: p.GRPC.Service},
+		mode:    p.GRPC.Mode,
+		options: []grpc.DialOption{
+			grpc.WithUserAgent(action.UserAgent),
+			grpc.WithNoProxy(),
+			grpc.WithDisableServiceConfig(),
+			grpc.WithDisableRetry(),
+			grpc.WithDisableHealthCheck(),
+			grpc.WithIdleTimeout(0),
+			grpc.WithReadBufferSize(usualBuffer),
+			grpc.WithWriteBufferSize(usualBuffer),
+			grpc.WithStaticStreamWindowSize(window),
+			grpc.WithStaticConnWindowSize(window),
+			grpc.WithMaxHeaderListSize(maxHeader),
+			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
+		},
+	}
+	return g.attempt
+}
+
+// attempt connects and asks once, both within the timeout.
+func (g *usual) attempt(ctx context.Context) (action.Outcome, error) {
+	limited, cancel := context.WithTimeout(ctx, g.timeout)
+	defer cancel()
+	conns := dial.NewConns(ctx, dial.NewStopwatch(time.Hour)) // the client keeps the time
+	defer conns.Close()
+	var word lastWord
+
+	client, err := grpc.NewClient(g.target, append(slices.Clip(g.options),
+		grpc.WithTransportCredentials(usualCredentials{g.credentials(), &word}),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			return g.dial(ctx, conns, &word)
+		}),
+	)...)
+	if err != nil {
+		return action.Failed(ctx, err, fmt.Sprintf("error: failed to connect service at %q: %v", g.address, err))
+	}
+	defer hangUpUsual(limited, client, conns)
+
+	if !connectUsual(limited, client) {
+		return g.unconnected(ctx, limited.Err(), word.get())
+	}
+	response, err := healthpb.NewHealthClient(client).Check(limited, g.request)
+	if err != nil {
+		return g.unanswered(ctx, err)
+	}
+	if serving := response.GetStatus(); serving != healthpb.HealthCheckResponse_SERVING {
+		return action.Outcome{
+			Reason: action.GRPCNotServing,
+			Output: fmt.Sprintf("service unhealthy (responded with %q)", serving),
+		}, nil
+	}
+	return action.Outcome{Success: true, Output: "service healthy"}, nil
+}
+
+// connectUsual waits until client is connected, through as many attempts as there is time
+// for, or returns false when ctx is done (rule 12.1).
+func connectUsual(ctx context.Context, client *grpc.ClientConn) bool {
+	for {
+		state := client.GetState()
+		switch state {
+		case connectivity.Ready:
+			return true
+		case connectivity.Idle:
+			client.Connect()
+		default:
+		}
+		if !client.WaitForStateChange(ctx, state) {
+			return false
+		}
+	}
+}
+
+// hangUpUsual closes client. That begins with a goodbye, which grpc lets a peer that does
+// not read delay by seconds: here by no more than what is left of ctx. The reset is
+// not armed before the outcome is known, so that the outcome is never that of the reset.
+func hangUpUsual(ctx context.Context, client *grpc.ClientConn, conns *dial.Conns) {
+	defer context.AfterFunc(ctx, conns.Reset)()
+	_ = client.Close()
+}
+
+// unconnected is the outcome of a connect that ran into its deadline. The kubelet's
+// text says no more than that; the reason is what the last try of it heard.
+func (g *usual) unconnected(ctx context.Context, deadline, heard error) (action.Outcome, error) {
+	text := fmt.Sprintf("timeout: failed to connect service %q within %v: %v", g.address, g.timeout, deadline)
+	if heard == nil {
+		heard = deadline
+	}
+	return action.Failed(ctx, heard, text)
+}
+
+// unanswered is the outcome of a call that ended in an error (rule 12.3).
+func (g *usual) unanswered(ctx context.Context, err error) (action.Outcome, error) {
+	if ctx.Err() != nil {
+		return action.CutShort(ctx)
+	}
+	switch answer, _ := status.FromError(err); answer.Code() {
+	case codes.Unimplemented:
+		return action.Outcome{
+			Reason: action.GRPCUnimplemented,
+			Output: action.Clip("error: this server does not implement the grpc health protocol (grpc.health.v1.Health): " + answer.Message()),
+		}, nil
+	case codes.DeadlineExceeded:
+		return action.Outcome{
+			Reason: action.Timeout,
+			Output: fmt.Sprintf("timeout: health rpc did not complete within %v", g.timeout),
+		}, nil
+	default:
+		return action.Outcome{Reason: action.GRPCStatus, Output: action.Clip(fmt.Sprintf("error: health rpc probe failed: %v", err))}, nil
+	}
+}
+
+// credentials returns what the connections are secured with, new ones for each
+// attempt: nothing is shared, and a probe at rest holds nothing.
+func (g *usual) credentials() credentials.TransportCredentials {
+	if g.mode == "TLS" {
+		return credentials.NewTLS(&tls.Config{InsecureSkipVerify: true}) // as httpGet over HTTPS
+	}
+	return insecure.NewCredentials()
+}
+
+// dial connects and listens in.
+func (g *usual) dial(ctx context.Context, conns *dial.Conns, word *lastWord) (net.Conn, error) {
+	conn, err := conns.Dial(ctx, "tcp", g.address)
+	if err != nil {
+		word.set(err)
+		return nil, err
+	}
+	return &usualConn{Conn: conn, word: word, encrypted: g.mode == "TLS"}, nil
+}
+
+// lastWord is the last error on the way to a connection.
+type lastWord struct {
+	mu  sync.Mutex
+	err error
+}
+
+func (w *lastWord) set(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.err = err
+}
+
+func (w *lastWord) get() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
+}
+
+// usualCredentials note why a handshake failed.
+type usualCredentials struct {
+	credentials.TransportCredentials
+	word *lastWord
+}
+
+// ClientHandshake does what the embedded one does.
+func (c usualCredentials) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, info, err := c.TransportCredentials.ClientHandshake(ctx, authority, raw)
+	if err != nil {
+		c.word.set(fmt.Errorf("%w: %w", action.ErrHandshake, err))
+	}
+	return conn, info, err
+}
+
+// Clone returns a copy that notes to the same place.
+func (c usualCredentials) Clone() credentials.TransportCredentials {
+	return usualCredentials{c.TransportCredentials.Clone(), c.word}
+}
+
+// usualConn notes that a connection broke, or that its peer began with something that
+// no HTTP/2 server begins with.
+type usualConn struct {
+	net.Conn
+	word      *lastWord
+	encrypted bool
+	begun     bool
+	said      bool
+}
+
+// Read reads and notes. As with any connection there is one reader at a time.
+func (c *usualConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 && !c.begun {
+		c.begun = true
+		if !c.encrypted {
+			c.note(firstByte(p[0]))
+		}
+	}
+	if err != nil && action.Classify(err) == action.ConnectionReset {
+		c.note(err)
+	}
+	return n, err
+}
+
+// note keeps the first that this connection has to say: the rest follows from it.
+func (c *usualConn) note(err error) {
+	if err != nil && !c.said {
+		c.said = true
+		c.word.set(err)
+	}
+}

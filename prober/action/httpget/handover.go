@@ -1,0 +1,121 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package httpget
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"sync"
+
+	"github.com/prober-exporter/prober_exporter/prober/action/dial"
+)
+
+// handed is a connection on which an attempt was begun without net/http, for net/http
+// to go on with.
+type handed struct {
+	conn net.Conn        // what is spoken through
+	raw  *dial.TimedConn // what is below it: the same, or what TLS is spoken over
+	// heard is the beginning of an answer, and err what ended it; with neither nothing
+	// has been asked yet.
+	heard []byte
+	err   error
+}
+
+// enter makes c responsible for the connection, and a transport take it for its first
+// one.
+func (h *handed) enter(c *dial.Conns, transport *http.Transport) {
+	first := h.conn
+	client, encrypted := h.conn.(*tls.Conn)
+	if encrypted {
+		c.Adopt(&client.NetConn().(*secured).Conn) //nolint:forcetypeassert // see handshake
+	} else {
+		made := &dial.Conn{Conn: h.raw}
+		c.Adopt(made)
+		first = made
+	}
+	if len(h.heard) > 0 || h.err != nil {
+		first = &resumed{Conn: first, heard: h.heard, err: h.err, asked: make(chan struct{})}
+	}
+	take := func() (taken net.Conn) {
+		taken, first = first, nil
+		return taken
+	}
+	if !encrypted {
+		transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+			if taken := take(); taken != nil {
+				return taken, nil
+			}
+			return c.Dial(ctx, network, address)
+		}
+		return
+	}
+	http2 := transport.Protocols.HTTP2()
+	transport.DialTLSContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if taken := take(); taken != nil {
+			return taken, nil
+		}
+		return dialTLS(ctx, c, network, address, http2)
+	}
+}
+
+// dialTLS connects for a redirect, as a transport does without help.
+func dialTLS(ctx context.Context, c *dial.Conns, network, address string, http2 bool) (net.Conn, error) {
+	raw, err := c.Dial(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		_ = raw.Close()
+		return nil, err
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, tlsHandshakeTimeout, errLateHandshake)
+	defer cancel()
+	client := tls.Client(raw, newTLSConfig(host, http2))
+	if err := client.HandshakeContext(limited); err != nil {
+		_ = raw.Close()
+		if limited.Err() != nil {
+			err = context.Cause(limited)
+		}
+		return nil, err
+	}
+	return client, nil
+}
+
+// resumed is a connection of HTTP/1 on which the request has been sent and the answer
+// has begun. What is written to it is the request once more, so it goes nowhere; what
+// is read from it begins, once that is written, with what has been heard.
+type resumed struct {
+	net.Conn
+	heard []byte
+	err   error
+
+	once  sync.Once
+	asked chan struct{} // closed when the request is written, or the connection closed
+}
+
+func (r *resumed) Write(p []byte) (int, error) {
+	r.once.Do(func() { close(r.asked) })
+	return len(p), nil
+}
+
+func (r *resumed) Read(p []byte) (int, error) {
+	<-r.asked
+	if len(r.heard) > 0 {
+		n := copy(p, r.heard)
+		r.heard = r.heard[n:]
+		return n, nil
+	}
+	if r.err != nil {
+		return 0, r.err
+	}
+	return r.Conn.Read(p)
+}
+
+func (r *resumed) Close() error {
+	r.once.Do(func() { close(r.asked) })
+	return r.Conn.Close()
+}

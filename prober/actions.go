@@ -1,0 +1,38 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package prober
+
+import (
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/prober/action"
+	"github.com/prober-exporter/prober_exporter/prober/action/exec"
+	"github.com/prober-exporter/prober_exporter/prober/action/grpc"
+	"github.com/prober-exporter/prober_exporter/prober/action/httpget"
+	"github.com/prober-exporter/prober_exporter/prober/action/tcpsocket"
+)
+
+// actions are all actions, by their names in the configuration.
+var actions = map[string]struct {
+	// new returns what an attempt of one of a target's probes does.
+	new func(*config.Target, *config.Probe) action.Func
+	// files returns how many files an attempt has open at most.
+	files func(*config.Target, *config.Probe) int
+	// address returns what an attempt asks, for people to read; a command has none.
+	address func(*config.Target, *config.Probe) string
+}{
+	"exec":      {exec.New, exec.Files, exec.Address},
+	"httpGet":   {httpget.New, httpget.Files, httpget.Address},
+	"tcpSocket": {tcpsocket.New, tcpsocket.Files, tcpsocket.Address},
+	"grpc":      {grpc.New, grpc.Files, grpc.Address},
+}
+
+// newAction returns what an attempt of one of t's probes does.
+func newAction(t *config.Target, p *config.Probe) action.Func { return actions[p.Action()].new(t, p) }
+
+// filesOf returns how many files an attempt of one of t's probes has open at most.
+func filesOf(t *config.Target, p *config.Probe) int { return actions[p.Action()].files(t, p) }
+
+// addressOf returns what one of t's probes asks: a URL without its userinfo, a host and
+// port, or nothing for a command.
+func addressOf(t *config.Target, p *config.Probe) string { return actions[p.Action()].address(t, p) }

@@ -1,0 +1,93 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package prober
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/internal/needs"
+	"github.com/prober-exporter/prober_exporter/prober/action"
+	"github.com/prober-exporter/prober_exporter/prober/action/actiontest"
+)
+
+// What a probe asks is told without what is secret of it.
+func TestAddress(t *testing.T) {
+	target := &config.Target{Host: "::1"}
+	port := config.PortRef{Number: 8080}
+	for want, p := range map[string]*config.Probe{
+		"http://[::1]:8080/healthz?a=b":      {HTTPGet: &config.HTTPGet{Path: "/healthz?a=b", Port: port, Scheme: "HTTP"}},
+		"https://shop:8080/%2F":              {HTTPGet: &config.HTTPGet{Path: "/%2F", Port: port, Scheme: "HTTPS", Host: "shop"}},
+		"http://<redacted>@[::1]:8080/x%20y": {HTTPGet: &config.HTTPGet{Path: "http://user:pass@h/x y", Port: port, Scheme: "HTTP"}},
+		"http://<redacted>@[::1]:8080/":      {HTTPGet: &config.HTTPGet{Path: "//token@h/", Port: port}},
+		"[::1]:8080":                         {TCPSocket: &config.TCPSocket{Port: port}},
+		"db:8080":                            {TCPSocket: &config.TCPSocket{Port: port, Host: "db"}},
+		"[::1]:9000":                         {GRPC: &config.GRPC{Port: 9000}},
+		"":                                   {Exec: &config.Exec{Command: []string{"true"}}},
+	} {
+		if got := addressOf(target, p); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// A stopped attempt is an error, whatever it does.
+func TestStopped(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, f := range map[string]action.Func{
+		"httpGet":   httpProbe(actiontest.Web(t, actiontest.Site()), 10*time.Second, config.HTTPGet{Path: "/"}),
+		"tcpSocket": tcpProbe(actiontest.Raw(t, actiontest.Mute), 10*time.Second),
+		"grpc":      grpcProbe(actiontest.RPC(t, false, true), 10*time.Second, "", ""),
+	} {
+		if got, err := f(ctx); err == nil {
+			t.Errorf("%s: got %+v, want an error", name, got)
+		}
+	}
+}
+
+// IPv6 addresses are bracketed, in URLs, texts and authorities.
+func TestIPv6(t *testing.T) {
+	l, err := net.Listen("tcp", "[::1]:0")
+	if err != nil {
+		needs.Missing(t, "IPv6: ", err)
+	}
+	s := httptest.NewUnstartedServer(actiontest.Site())
+	s.Listener.Close()
+	s.Listener = l
+	s.Start()
+	defer s.Close()
+	address := l.Addr().String()
+	if got := actiontest.Attempt(t, httpProbe(address, 10*time.Second, config.HTTPGet{Path: "/h"})); !strings.Contains(got.Output, "|"+address+"|") {
+		t.Errorf("httpGet: got %+v", got)
+	}
+	if got := actiontest.Attempt(t, tcpProbe(address, 10*time.Second)); !got.Success {
+		t.Errorf("tcpSocket: got %+v", got)
+	}
+	want := fmt.Sprintf("timeout: failed to connect service %q within 50ms: context deadline exceeded", address)
+	if got := actiontest.Attempt(t, grpcProbe(address, 50*time.Millisecond, "", "")); got.Output != want {
+		t.Errorf("grpc: got %+v, want %s", got, want)
+	}
+}
+
+// httpProbe is an httpGet action.
+func httpProbe(address string, timeout time.Duration, h config.HTTPGet) action.Func {
+	return newAction(actiontest.HTTPGet(address, timeout, h))
+}
+
+// tcpProbe is a tcpSocket action.
+func tcpProbe(address string, timeout time.Duration) action.Func {
+	return newAction(actiontest.TCPSocket(address, timeout))
+}
+
+// grpcProbe is a grpc action.
+func grpcProbe(address string, timeout time.Duration, service, mode string) action.Func {
+	return newAction(actiontest.GRPC(address, timeout, service, mode))
+}
