@@ -1,8 +1,10 @@
 // Copyright 2026 The prober_exporter Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package action does what a probe does: exec, httpGet, tcpSocket and grpc, each
-// with the kubelet's exact behaviour. When to do it is not its concern.
+// Package action defines what an attempt returns: an Outcome with a Reason, or an error
+// where the attempt says nothing of its target. The packages below implement the actions,
+// each with the kubelet's exact behaviour: httpget, tcpsocket, grpc and exec. The table of
+// all actions is in package prober, which also decides when to make an attempt.
 package action
 
 import (

@@ -120,6 +120,7 @@ func Classify(err error) Reason {
 	return Other
 }
 
+// IsTimeout says whether err means that time ran out.
 func IsTimeout(err error) bool {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
 		return true
@@ -137,6 +138,7 @@ func Exhausted(err error) bool {
 	})
 }
 
+// Innermost returns the last error of the chain of err.
 func Innermost(err error) error {
 	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
 		err = inner

@@ -41,6 +41,7 @@ func Eventually(t testing.TB, what string, ok func() bool) {
 	}
 }
 
+// Benchmark makes attempts that must succeed, and reports what they allocate.
 func Benchmark(b *testing.B, f action.Func) {
 	b.Helper()
 	b.ReportAllocs()

@@ -1,6 +1,8 @@
 // Copyright 2026 The prober_exporter Authors
 // SPDX-License-Identifier: Apache-2.0
 
+// Package actiontest has what the tests of several actions share: servers of all sorts,
+// probes of them, and attempts. Only tests import it.
 package actiontest
 
 import (
@@ -80,6 +82,7 @@ func Web(t testing.TB, h http.Handler) string {
 	return WebServer(t, h, Protocols((*http.Protocols).SetHTTP1), false).Listener.Addr().String()
 }
 
+// WebServer serves h over some protocols, and over TLS if encrypted.
 func WebServer(t testing.TB, h http.Handler, p *http.Protocols, encrypted bool) *httptest.Server {
 	t.Helper()
 	s := httptest.NewUnstartedServer(h)
@@ -141,6 +144,7 @@ func Mute(conn net.Conn) { io.Copy(io.Discard, conn) }
 // ClosedPort is an address where nobody listens.
 func ClosedPort(t testing.TB) string { return "127.0.0.1:" + testutil.Port(t) }
 
+// Split returns the two parts of an address.
 func Split(address string) (host string, port int) {
 	host, number, err := net.SplitHostPort(address)
 	if err != nil {

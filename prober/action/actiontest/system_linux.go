@@ -43,6 +43,7 @@ func BlackHole(t *testing.T) string {
 	return ""
 }
 
+// Descriptors returns how many files this process has open.
 func Descriptors(t testing.TB) int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")

@@ -1,6 +1,9 @@
 // Copyright 2026 The prober_exporter Authors
 // SPDX-License-Identifier: Apache-2.0
 
+// Package dial connects to targets, and keeps the time of attempts. All actions measure
+// their timeouts with a Stopwatch; those that use the network share the connections, the
+// look-ups of names and the sockets of this package.
 package dial
 
 import (
@@ -121,6 +124,7 @@ func Literal(host string, port int) (netip.AddrPort, bool) {
 	return netip.AddrPortFrom(ip, uint16(port)), true
 }
 
+// NewConns returns the connections of an attempt, which the attempt has to Close.
 func NewConns(ctx context.Context, watch *Stopwatch) *Conns {
 	c := &Conns{watch: watch, open: make(map[*Conn]struct{})}
 	c.ctx, c.cancel = context.WithCancel(ctx)

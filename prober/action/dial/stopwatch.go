@@ -31,7 +31,7 @@ const (
 	lateBytes = 128 << 10
 )
 
-// A stopwatch measures how much of its timeout a target has used up. A wall clock cannot
+// A Stopwatch measures how much of its timeout a target has used up. A wall clock cannot
 // do that: it runs on while the agent is frozen, or waits for a processor, and what
 // comes meanwhile nobody is there to see.
 //

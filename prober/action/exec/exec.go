@@ -1,6 +1,9 @@
 // Copyright 2026 The prober_exporter Authors
 // SPDX-License-Identifier: Apache-2.0
 
+// Package exec runs commands, as the kubelet does: a process group of its own for each
+// attempt, or the target's own container (container.go). It also reaps orphans for an
+// agent that is PID 1 (reap_linux.go).
 package exec
 
 import (

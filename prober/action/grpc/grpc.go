@@ -1,6 +1,16 @@
 // Copyright 2026 The prober_exporter Authors
 // SPDX-License-Identifier: Apache-2.0
 
+// Package grpc asks a target's grpc.health.v1.Health, as the kubelet does.
+//
+// The kubelet asks through grpc-go, and what an operator sees of a probe (when it gives
+// up, and every text) is grpc-go's. For two frames each way that library takes many
+// times the CPU and the memory of the question, so the question is asked by hand here,
+// and the tests hold every answer against the library's own.
+//
+// A connection is tried in two ways. The first (glance.go) knows nothing but the
+// answer of a server that is well. Whatever else comes goes, from its first byte on, to
+// the second (call.go, stream.go), which knows all that grpc-go knows.
 package grpc
 
 import (
@@ -18,15 +28,6 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action"
 	"github.com/prober-exporter/prober_exporter/prober/action/dial"
 )
-
-// The kubelet asks through grpc-go, and what an operator sees of a probe (when it gives
-// up, and every text) is grpc-go's. For two frames each way that library takes many
-// times the CPU and the memory of the question, so the question is asked by hand here,
-// and the tests hold every answer against the library's own.
-//
-// A connection is tried in two ways. The first (grpc_glance.go) knows nothing but the
-// answer of a server that is well. Whatever else comes goes, from its first byte on, to
-// the second (grpc_call.go, grpc_stream.go), which knows all that grpc-go knows.
 
 // check is what the attempts of a grpc probe have in common.
 type check struct {

@@ -1,6 +1,9 @@
 // Copyright 2026 The prober_exporter Authors
 // SPDX-License-Identifier: Apache-2.0
 
+// Package httpget asks a target over HTTP, as the kubelet does. An attempt writes its
+// request itself and reads a plain final answer itself (direct.go). Package net/http gets
+// all other attempts, with what has been heard so far (handover.go).
 package httpget
 
 import (

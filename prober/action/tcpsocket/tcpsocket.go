@@ -1,6 +1,7 @@
 // Copyright 2026 The prober_exporter Authors
 // SPDX-License-Identifier: Apache-2.0
 
+// Package tcpsocket connects to a target, as the kubelet does: a connection is success.
 package tcpsocket
 
 import (
