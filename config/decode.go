@@ -25,6 +25,8 @@ type decoder struct {
 	lookupEnv func(string) (string, bool)
 	commands  map[command]error // which commands were looked up already
 
+	probeFields []string // the keys of a probe
+
 	localAddrs map[netip.Addr]bool // of the network interfaces; nil: not looked up yet
 }
 
@@ -192,7 +194,7 @@ func (d *decoder) object(v value, keys ...string) (object, bool) {
 		hint := ""
 		if near := nearest(e.key, keys); near != "" {
 			hint = ": did you mean " + near + "?"
-		} else if slices.Contains(keys, probeKeys[gate.Liveness]) && slices.Contains(probeFields, e.key) {
+		} else if slices.Contains(keys, probeKeys[gate.Liveness]) && slices.Contains(d.probeFields, e.key) {
 			hint = ": it belongs in a startupProbe, readinessProbe or livenessProbe"
 		}
 		d.errorf(e.line, v.child(e.key).path(), "unknown key%s", hint)

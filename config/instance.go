@@ -204,14 +204,11 @@ func (i *Instance) addListener(host string, port int) {
 // endpoint returns the host and port to which a probe connects by TCP, port 0 if it
 // does not.
 func (p *Probe) endpoint(host string) (string, int) {
-	switch {
-	case p == nil:
-	case p.HTTPGet != nil:
-		return cmp.Or(p.HTTPGet.Host, host), p.HTTPGet.Port.Number
-	case p.TCPSocket != nil:
-		return cmp.Or(p.TCPSocket.Host, host), p.TCPSocket.Port.Number
-	case p.GRPC != nil:
-		return host, p.GRPC.Port
+	if p == nil {
+		return "", 0
+	}
+	if a := p.kind(); a != nil && a.endpoint != nil {
+		return a.endpoint(p, host)
 	}
 	return "", 0
 }

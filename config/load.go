@@ -74,10 +74,11 @@ func LoadFile(path string) (*Config, []Notice, error) {
 // Messages call the file name. lookupEnv returns the values for ${NAME}.
 func Load(name string, data []byte, lookupEnv func(string) (string, bool)) (*Config, []Notice, error) {
 	d := &decoder{
-		findings:  findings{file: name},
-		lookupEnv: lookupEnv,
-		shared:    newShared(),
-		commands:  map[command]error{},
+		findings:    findings{file: name},
+		lookupEnv:   lookupEnv,
+		shared:      newShared(),
+		commands:    map[command]error{},
+		probeFields: probeFields(),
 	}
 	var cfg *Config
 	if root := d.parse(data); root != nil {

@@ -51,17 +51,8 @@ func (c *shared) text(s string) string {
 
 // probe returns the probe that stands for p and all equal probes. It may change p.
 func (c *shared) probe(p *Probe) *Probe {
-	switch {
-	case p.Exec != nil:
-		// A command has no NUL, or it is a mistake.
-		p.Exec = one(c.commands, strings.Join(p.Exec.Command, "\x00"), p.Exec)
-	case p.HTTPGet != nil && p.HTTPGet.Headers == nil:
-		h := p.HTTPGet
-		p.HTTPGet = one(c.gets, plainGet{host: h.Host, path: h.Path, scheme: h.Scheme, protocol: h.Protocol, port: h.Port}, h)
-	case p.TCPSocket != nil:
-		p.TCPSocket = one(c.sockets, *p.TCPSocket, p.TCPSocket)
-	case p.GRPC != nil:
-		p.GRPC = one(c.grpcs, *p.GRPC, p.GRPC)
+	if a := p.kind(); a != nil {
+		a.share(p, c)
 	}
 	return one(c.probes, *p, p)
 }

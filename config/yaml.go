@@ -80,22 +80,8 @@ func (t *Target) node() *yaml.Node {
 func (p *Probe) node() *yaml.Node {
 	n := mapping()
 	action := mapping()
-	switch {
-	case p.Exec != nil:
-		command := list()
-		for _, arg := range p.Exec.Command {
-			command.Content = append(command.Content, text(arg))
-		}
-		add(action, "command", command)
-	case p.HTTPGet != nil:
-		p.HTTPGet.fill(action)
-	case p.TCPSocket != nil:
-		addText(action, "host", p.TCPSocket.Host)
-		add(action, "port", p.TCPSocket.Port.node())
-	case p.GRPC != nil:
-		add(action, "port", integer(int64(p.GRPC.Port)))
-		add(action, "service", text(p.GRPC.Service))
-		addText(action, "mode", p.GRPC.Mode)
+	if a := p.kind(); a != nil {
+		a.fill(p, action)
 	}
 	add(n, p.Action(), action)
 	add(n, "initialDelaySeconds", scalar(formatSeconds(p.InitialDelay)))
@@ -107,23 +93,6 @@ func (p *Probe) node() *yaml.Node {
 		add(n, "terminationGracePeriodSeconds", integer(*s))
 	}
 	return n
-}
-
-func (h *HTTPGet) fill(n *yaml.Node) {
-	addText(n, "host", h.Host)
-	add(n, "port", h.Port.node())
-	path := h.Path
-	if user, ok := userinfo(path); ok {
-		path = strings.Replace(path, user+"@", redacted+"@", 1)
-	}
-	add(n, "path", text(path))
-	add(n, "scheme", text(h.Scheme))
-	headers := list()
-	for _, header := range h.Headers {
-		headers.Content = append(headers.Content, secret(header.Name))
-	}
-	addSome(n, "httpHeaders", headers)
-	addText(n, "protocol", h.Protocol)
 }
 
 func (r PortRef) node() *yaml.Node {

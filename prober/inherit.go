@@ -72,7 +72,7 @@ func sameAction(a, b *config.Target, k gate.Kind) bool {
 		if p == nil {
 			return nil
 		}
-		only := config.Probe{Exec: p.Exec, HTTPGet: p.HTTPGet, TCPSocket: p.TCPSocket, GRPC: p.GRPC}
+		only := p.OnlyAction()
 		if p.Exec != nil {
 			var in config.Instance
 			if i := t.Instance; i.Source == config.SourceDocker {

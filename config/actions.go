@@ -1,0 +1,334 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Probe is a Kubernetes core/v1 Probe: exactly one of its four actions is set.
+type Probe struct {
+	Exec      *Exec
+	HTTPGet   *HTTPGet
+	TCPSocket *TCPSocket
+	GRPC      *GRPC
+
+	InitialDelay     time.Duration
+	Timeout          time.Duration
+	Period           time.Duration
+	SuccessThreshold int
+	FailureThreshold int
+
+	// TerminationGracePeriodSeconds is validated and shown, without effect.
+	TerminationGracePeriodSeconds *int64
+}
+
+// Action names the probe's action as the file spells it: exec, httpGet,
+// tcpSocket or grpc.
+func (p *Probe) Action() string {
+	if a := p.kind(); a != nil {
+		return a.name
+	}
+	return ""
+}
+
+// OnlyAction returns a probe that has p's action and nothing else of p.
+func (p *Probe) OnlyAction() Probe {
+	return Probe{Exec: p.Exec, HTTPGet: p.HTTPGet, TCPSocket: p.TCPSocket, GRPC: p.GRPC}
+}
+
+// kind returns the row of p's action; nil if p has none.
+func (p *Probe) kind() *actionKind {
+	for i := range actions {
+		if a := &actions[i]; a.is(p) {
+			return a
+		}
+	}
+	return nil
+}
+
+// Exec runs a command in the agent's own file system; exit status 0 is success.
+type Exec struct {
+	Command []string // as written: $(NAME) is not expanded yet
+}
+
+// HTTPGet asks a URL; any status from 200 to 399 is success.
+type HTTPGet struct {
+	Host     string // empty: the target's
+	Port     PortRef
+	Path     string
+	Scheme   string   // HTTP or HTTPS
+	Headers  []Header // secret: values never reach a log, a page or a metric
+	Protocol string   // HTTP1, HTTP2 or empty, which is HTTP1
+}
+
+// Header is a request header.
+type Header struct {
+	Name, Value string
+}
+
+// TCPSocket connects; a connection is success.
+type TCPSocket struct {
+	Host string // empty: the target's
+	Port PortRef
+}
+
+// GRPC asks the grpc.health.v1.Health service of the target's host.
+type GRPC struct {
+	Port    int
+	Service string
+	Mode    string // Plaintext, TLS or empty, which is Plaintext
+}
+
+// actionKind is an action, as the file has it: a row of the table of actions.
+type actionKind struct {
+	name string
+	is   func(p *Probe) bool
+	// decode sets the action of a probe of t.
+	decode func(d *decoder, v value, p *Probe, t *Target)
+	// share replaces the action by an equal one that c has seen.
+	share func(p *Probe, c *shared)
+	// fill writes the action without its secrets.
+	fill func(p *Probe, n *yaml.Node)
+	// endpoint returns where the action connects to by TCP. It is nil if it does not.
+	endpoint func(p *Probe, host string) (string, int)
+}
+
+// actions is the table of actions, in the order of the documentation.
+var actions = []actionKind{
+	{
+		name:   "exec",
+		is:     func(p *Probe) bool { return p.Exec != nil },
+		decode: func(d *decoder, v value, p *Probe, t *Target) { p.Exec = d.exec(v, t) },
+		share: func(p *Probe, c *shared) {
+			// A command has no NUL, or it is a mistake.
+			p.Exec = one(c.commands, strings.Join(p.Exec.Command, "\x00"), p.Exec)
+		},
+		fill: func(p *Probe, n *yaml.Node) {
+			command := list()
+			for _, arg := range p.Exec.Command {
+				command.Content = append(command.Content, text(arg))
+			}
+			add(n, "command", command)
+		},
+	},
+	{
+		name:   "httpGet",
+		is:     func(p *Probe) bool { return p.HTTPGet != nil },
+		decode: func(d *decoder, v value, p *Probe, t *Target) { p.HTTPGet = d.httpGet(v, t) },
+		share: func(p *Probe, c *shared) {
+			if h := p.HTTPGet; h.Headers == nil {
+				p.HTTPGet = one(c.gets, plainGet{host: h.Host, path: h.Path, scheme: h.Scheme, protocol: h.Protocol, port: h.Port}, h)
+			}
+		},
+		fill: func(p *Probe, n *yaml.Node) { p.HTTPGet.fill(n) },
+		endpoint: func(p *Probe, host string) (string, int) {
+			return cmp.Or(p.HTTPGet.Host, host), p.HTTPGet.Port.Number
+		},
+	},
+	{
+		name:   "tcpSocket",
+		is:     func(p *Probe) bool { return p.TCPSocket != nil },
+		decode: func(d *decoder, v value, p *Probe, t *Target) { p.TCPSocket = d.tcpSocket(v, t) },
+		share:  func(p *Probe, c *shared) { p.TCPSocket = one(c.sockets, *p.TCPSocket, p.TCPSocket) },
+		fill: func(p *Probe, n *yaml.Node) {
+			addText(n, "host", p.TCPSocket.Host)
+			add(n, "port", p.TCPSocket.Port.node())
+		},
+		endpoint: func(p *Probe, host string) (string, int) {
+			return cmp.Or(p.TCPSocket.Host, host), p.TCPSocket.Port.Number
+		},
+	},
+	{
+		name:   "grpc",
+		is:     func(p *Probe) bool { return p.GRPC != nil },
+		decode: func(d *decoder, v value, p *Probe, _ *Target) { p.GRPC = d.grpc(v) },
+		share:  func(p *Probe, c *shared) { p.GRPC = one(c.grpcs, *p.GRPC, p.GRPC) },
+		fill: func(p *Probe, n *yaml.Node) {
+			add(n, "port", integer(int64(p.GRPC.Port)))
+			add(n, "service", text(p.GRPC.Service))
+			addText(n, "mode", p.GRPC.Mode)
+		},
+		endpoint: func(p *Probe, host string) (string, int) { return host, p.GRPC.Port },
+	},
+}
+
+// actionNames returns the names of all actions.
+func actionNames() []string {
+	names := make([]string, len(actions))
+	for i, a := range actions {
+		names[i] = a.name
+	}
+	return names
+}
+
+// action sets the probe's only action. If there are several, the first counts, and the
+// content of the others is not checked (rule 14.1).
+func (d *decoder) action(o object, p *Probe, t *Target) {
+	found := false
+	for _, a := range actions {
+		v := o.get(a.name)
+		switch {
+		case !v.set():
+		case found:
+			d.wrong(v, "may not specify more than 1 handler type")
+		default:
+			found = true
+			a.decode(d, v, p, t)
+		}
+	}
+	if !found {
+		names, last := actionNames(), len(actions)-1
+		d.wrong(o.value, "must specify a handler type: %s or %s", strings.Join(names[:last], ", "), names[last])
+	}
+}
+
+func (d *decoder) exec(v value, t *Target) *Exec {
+	o, ok := d.object(v, "command")
+	if !ok {
+		return nil
+	}
+	v = o.get("command")
+	items := d.list(v)
+	if len(items) == 0 {
+		if !v.set() || typeName(v.node) == aList {
+			d.wrong(v, required)
+		}
+		return nil
+	}
+	e := &Exec{Command: make([]string, len(items))}
+	valid := true
+	for i, item := range items {
+		// Unlike a key, an item cannot be unset.
+		if !d.is(item, aString) {
+			valid = false
+			continue
+		}
+		e.Command[i] = d.shared.text(item.node.Value)
+		if strings.ContainsRune(e.Command[i], 0) {
+			d.wrong(item, "must not contain a NUL byte")
+			valid = false
+		}
+	}
+	if valid {
+		d.noticeCommand(items[0], e, t)
+	}
+	return e
+}
+
+func (d *decoder) httpGet(v value, t *Target) *HTTPGet {
+	o, ok := d.object(v, "path", "port", "host", "scheme", "httpHeaders", "protocol")
+	if !ok {
+		return nil
+	}
+	path, _ := d.str(o.get("path"))
+	h := &HTTPGet{
+		Host:     d.probeHost(o.get("host")),
+		Port:     d.portRef(o.get("port"), t.Ports),
+		Path:     cmp.Or(path, "/"),
+		Scheme:   cmp.Or(d.scheme(o.get("scheme")), "HTTP"),
+		Headers:  d.headers(o.get("httpHeaders")),
+		Protocol: d.enum(o.get("protocol"), "HTTP1", "HTTP2"),
+	}
+	if v := o.get("protocol"); h.Protocol == "HTTP2" {
+		if h.Scheme == "HTTPS" {
+			d.wrong(v, "must not be HTTP2 with scheme HTTPS")
+		}
+		if h.Host != "" {
+			d.wrong(v, "must not be HTTP2 together with host")
+		}
+	}
+	return h
+}
+
+// scheme returns the scheme. An empty one is unset, as the API server defaults it;
+// an empty protocol or mode is not defaulted and so is an error.
+func (d *decoder) scheme(v value) string {
+	if v.set() && typeName(v.node) == aString && v.node.Value == "" {
+		return ""
+	}
+	return d.enum(v, "HTTP", "HTTPS")
+}
+
+// probeHost returns the host of a probe. A host that is written as empty is unset. A
+// host that substitution makes empty is a mistake.
+func (d *decoder) probeHost(v value) string {
+	if v.set() && typeName(v.node) == aString && v.node.Value == "" {
+		return ""
+	}
+	return d.host(v, "")
+}
+
+func (d *decoder) headers(v value) []Header {
+	items := d.list(v)
+	if len(items) == 0 {
+		return nil
+	}
+	headers := make([]Header, 0, len(items))
+	for _, item := range items {
+		o, ok := d.pair(item, "name", "value")
+		if !ok {
+			continue
+		}
+		var h Header
+		v := o.get("name")
+		if h.Name, ok = d.str(v); ok {
+			switch {
+			case h.Name == "":
+				d.wrong(v, required)
+			case !validHeaderName(h.Name):
+				// Without the name, which may be a whole header.
+				d.wrong(v, "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')")
+			}
+		}
+		v = o.get("value")
+		if h.Value, ok = d.substituted(v); ok && !validHeaderValue(h.Value) {
+			d.wrong(v, "must not contain a newline or another control character: such a request cannot be sent")
+		}
+		headers = append(headers, h)
+	}
+	return headers
+}
+
+func (d *decoder) tcpSocket(v value, t *Target) *TCPSocket {
+	o, ok := d.object(v, "port", "host")
+	if !ok {
+		return nil
+	}
+	return &TCPSocket{Host: d.probeHost(o.get("host")), Port: d.portRef(o.get("port"), t.Ports)}
+}
+
+func (d *decoder) grpc(v value) *GRPC {
+	o, ok := d.object(v, "port", "service", "mode")
+	if !ok {
+		return nil
+	}
+	service, _ := d.str(o.get("service"))
+	return &GRPC{
+		Port:    d.portNumber(o.get("port")),
+		Service: service,
+		Mode:    d.enum(o.get("mode"), "Plaintext", "TLS"),
+	}
+}
+
+func (h *HTTPGet) fill(n *yaml.Node) {
+	addText(n, "host", h.Host)
+	add(n, "port", h.Port.node())
+	path := h.Path
+	if user, ok := userinfo(path); ok {
+		path = strings.Replace(path, user+"@", redacted+"@", 1)
+	}
+	add(n, "path", text(path))
+	add(n, "scheme", text(h.Scheme))
+	headers := list()
+	for _, header := range h.Headers {
+		headers.Content = append(headers.Content, secret(header.Name))
+	}
+	addSome(n, "httpHeaders", headers)
+	addText(n, "protocol", h.Protocol)
+}
