@@ -17,30 +17,32 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action/dial"
 )
 
-// call is a connection that is looked at closely: all of HTTP/2, with the texts and
-// the decisions of grpc-go.
+// call asks over a connection whose answer is not plain. It reads each frame that a
+// server may send, and never sends the server more than the server takes.
+//
+// An answer is 15 bytes or so. The server gets one window for it and no credit beyond.
 type call struct {
 	*attempt
 	conn   io.ReadWriter
 	in     *http2.Framer
-	seen   *sight // what has been read already
-	replay int    // how much of it has been read again
+	seen   *sight // what the glance has read
+	replay int    // how much of it the call has read again
 
 	out     *http2.Framer
 	pending bytes.Buffer // what is to be written before the next read
-	skip    int          // how much of what is written has been written already
+	skip    int          // how much of what is written the glance has written
 
-	ahead      bool // the request is under way
+	ahead bool // the request is under way
+
+	// What the server takes.
 	streams    uint32
 	window     int64 // of a new stream
 	quota      int64 // of the connection
-	resized    bool  // the server has changed the size of its table of headers
 	headerList int64
+	resized    bool // the server has changed the size of its table of headers
 
 	draining bool
 	lastAway uint32
-	awayText string
-	unacked  uint32 // data that the server has not been credited yet
 	stream   *stream
 }
 
@@ -59,8 +61,8 @@ func newCall(a *attempt, conn io.ReadWriter, s *sight, ahead bool) *call {
 	return c
 }
 
-// Read reads what has been seen, and then on. Before it waits for the server, the
-// server gets what is due to it. It is used by the framer's buffer alone.
+// Read reads what the glance has seen, and then on. Before Read waits for the server, the
+// server gets what is due to it. Only the framer's buffer calls Read.
 func (c *call) Read(p []byte) (int, error) {
 	if c.replay < c.seen.n {
 		n := copy(p, c.seen.buf[c.replay:c.seen.n])
@@ -70,31 +72,26 @@ func (c *call) Read(p []byte) (int, error) {
 	if c.seen.err != nil {
 		return 0, c.seen.err
 	}
-	c.flush()
-	return c.conn.Read(p)
-}
-
-// flush writes what is pending. If that is not possible, there is something to be
-// read about it.
-func (c *call) flush() {
 	done := min(c.skip, c.pending.Len())
 	c.skip -= done
 	c.pending.Next(done)
 	if c.pending.Len() > 0 {
+		// If this fails, the next read says why.
 		_, _ = c.conn.Write(c.pending.Bytes())
 		c.pending.Reset()
 	}
+	return c.conn.Read(p)
 }
 
 // run asks, and waits for how it ends.
 func (c *call) run() ending {
 	frame, err := c.in.ReadFrame()
 	if err != nil {
-		return ending{err: fmt.Errorf("error reading server preface: %w", err)}
+		return ending{err: fmt.Errorf("read the server's settings: %w", err)}
 	}
 	settings, ok := frame.(*http2.SettingsFrame)
 	if !ok {
-		return ending{err: fmt.Errorf("initial http2 frame from server is not a settings frame: %T", frame)}
+		return ending{err: fmt.Errorf("the server begins with %T, not with its settings", frame)}
 	}
 	if !settings.IsAck() {
 		c.streams = math.MaxUint32
@@ -102,7 +99,8 @@ func (c *call) run() ending {
 	c.apply(settings)
 	fits := c.streams > 0 && c.window >= int64(len(c.message)) && c.headerList >= int64(c.listSize)
 	if c.ahead && !fits {
-		// It had better not be asked like this. Once more, and properly.
+		// The request came too early for this server. The next connection waits for the
+		// settings.
 		c.careful.Store(true)
 		return ending{how: restart}
 	}
@@ -116,77 +114,60 @@ func (c *call) run() ending {
 		if end, ok := c.ask(id); ok {
 			return end
 		}
-		// The server has not looked at it.
+		// The server has not looked at the request.
 		if c.draining {
 			return ending{how: sentAway}
 		}
 	}
 }
 
-// ask makes the request as stream id and waits for its end. It returns false if it is
-// to be made again.
+// ask makes the request as stream id and waits for its end. It returns false if the
+// request is to be made again.
 func (c *call) ask(id uint32) (end ending, ok bool) {
 	if !c.ahead {
 		for c.streams == 0 {
-			// Until then, whatever ends the connection has nothing to do with the call.
+			// Until there is a stream, the end of the connection is not the end of the call.
 			switch err := c.next(); {
 			case dial.RanOut(err):
-				return ending{how: failedCall, status: rpcError{code: codeDeadlineExceeded}}, true
+				return ending{how: answered, outcome: c.late()}, true
 			case err != nil || c.draining:
 				return ending{how: sentAway}, true
 			}
 		}
 		if int64(c.listSize) > c.headerList {
-			return ending{how: failedCall, status: *statusf(codeInternal,
-				"header list size to send violates the maximum size (%d bytes) set by server", c.headerList)}, true
+			return ending{how: answered, outcome: failedf("the server takes headers of %d bytes, the request has %d", c.headerList, c.listSize)}, true
 		}
 	}
-	s := newStream(c, id)
+	s := &stream{check: c.check, id: id, unsent: c.message, open: !c.ahead, window: c.window}
 	c.stream = s
 	if c.ahead {
 		s.unsent, s.window = nil, s.window-int64(len(c.message))
 		c.quota -= int64(len(c.message))
 		c.ahead = false
 	} else {
-		writeHeaders(c.out, id, c.block(c.watch.Left(), c.resized))
-		s.send()
+		writeHeaders(c.out, id, c.block(c.resized))
+		c.send()
 	}
-	for {
-		if s.advance() {
-			return s.end, true
-		}
-		if s.unprocessed && !s.got && !c.again {
-			c.again = true
-			return ending{}, false
-		}
-		if err := c.next(); err != nil {
-			s.close(nil, c.broken(err))
+	for !s.ended {
+		if err := c.next(); dial.RanOut(err) {
+			s.end(c.late())
+		} else if err != nil {
+			s.fail("the connection broke: %v", err)
 		}
 	}
-}
-
-// broken is the status of a call whose connection has come to its end.
-func (c *call) broken(err error) *rpcError {
-	if dial.RanOut(err) {
-		return &rpcError{code: codeDeadlineExceeded}
+	if s.unread && !s.got && !c.again {
+		c.again = true
+		return ending{}, false
 	}
-	text := "error reading from server: " + err.Error()
-	if c.awayText != "" {
-		text = fmt.Sprintf("closing transport due to: %s, received prior goaway: %s", connectionError(text), c.awayText)
-	}
-	return &rpcError{codeUnavailable, text}
+	return ending{how: answered, outcome: s.outcome}, true
 }
 
 // next reads one frame and acts on it. An error is the end of the connection.
 func (c *call) next() error {
 	frame, err := c.in.ReadFrame()
 	if bad, ok := errors.AsType[http2.StreamError](err); ok {
-		text := "received invalid frame"
-		if detail := c.in.ErrorDetail(); detail != nil {
-			text = detail.Error()
-		}
 		if s := c.of(bad.StreamID); s != nil {
-			s.close(nil, &rpcError{codeOfHTTP2(bad.Code), text})
+			s.fail("%v", bad)
 		}
 		return nil
 	}
@@ -200,17 +181,12 @@ func (c *call) next() error {
 			s.headers(frame)
 		}
 	case *http2.DataFrame:
-		c.unacked += frame.Length
-		if c.unacked >= window/4 {
-			_ = c.out.WriteWindowUpdate(0, c.unacked)
-			c.unacked = 0
-		}
 		if s != nil {
 			s.data(frame)
 		}
 	case *http2.RSTStreamFrame:
 		if s != nil {
-			s.reset(frame.ErrCode)
+			s.reset(frame.ErrCode, c.watch.Age() >= c.timeout)
 		}
 	case *http2.SettingsFrame:
 		c.apply(frame)
@@ -219,7 +195,7 @@ func (c *call) next() error {
 			_ = c.out.WritePing(true, frame.Data)
 		}
 	case *http2.GoAwayFrame:
-		c.away(frame)
+		c.away(frame.LastStreamID)
 	case *http2.WindowUpdateFrame:
 		if frame.StreamID == 0 {
 			c.quota += int64(frame.Increment)
@@ -227,18 +203,31 @@ func (c *call) next() error {
 			s.window += int64(frame.Increment)
 		}
 	}
-	if c.stream != nil {
-		c.stream.send()
-	}
+	c.send()
 	return nil
 }
 
-// of returns the stream of that number, if it is the one that is open.
+// of returns the stream of that number, if that stream is open.
 func (c *call) of(id uint32) *stream {
-	if c.stream == nil || c.stream.id != id || c.stream.closed {
+	if c.stream == nil || c.stream.id != id || c.stream.ended {
 		return nil
 	}
 	return c.stream
+}
+
+// send sends of the request what the server takes.
+func (c *call) send() {
+	for s := c.stream; s != nil && s.open && !s.ended; {
+		n := min(int64(len(s.unsent)), peerFrame, s.window, c.quota)
+		if n <= 0 {
+			return
+		}
+		s.open = n < int64(len(s.unsent))
+		_ = c.out.WriteData(s.id, !s.open, s.unsent[:n])
+		s.unsent = s.unsent[n:]
+		s.window -= n
+		c.quota -= n
+	}
 }
 
 // apply takes note of what the server takes.
@@ -266,27 +255,14 @@ func (c *call) apply(frame *http2.SettingsFrame) {
 	_ = c.out.WriteSettingsAck()
 }
 
-// away acts on a GOAWAY: the request goes on if the server says that it looks at it.
-// One that makes no sense is ignored.
-func (c *call) away(frame *http2.GoAwayFrame) {
-	id := frame.LastStreamID
-	if id > 0 && id%2 == 0 || c.draining && id > c.lastAway {
+// away acts on a GOAWAY: the request goes on if the server says that it looks at streams
+// up to that of the request. As in grpc-go, a GOAWAY that makes no sense has no effect.
+func (c *call) away(last uint32) {
+	if last > 0 && last%2 == 0 || c.draining && last > c.lastAway {
 		return
 	}
-	if !c.draining {
-		c.draining = true
-		c.awayText = "code: " + frame.ErrCode.String()
-		if debug := frame.DebugData(); len(debug) > 0 {
-			c.awayText += fmt.Sprintf(", debug data: %q", debug)
-		}
-	}
-	previous := c.lastAway
-	if previous == 0 {
-		previous = math.MaxUint32
-	}
-	c.lastAway = id
-	if s := c.stream; s != nil && !s.closed && s.id > id && s.id <= previous {
-		s.unprocessed = true
-		s.close(nil, &rpcError{codeUnavailable, "the connection is draining"})
+	c.draining, c.lastAway = true, last
+	if s := c.stream; s != nil && !s.ended && s.id > last {
+		s.refuse()
 	}
 }

@@ -19,22 +19,20 @@ import (
 type ending struct {
 	how     how
 	outcome action.Outcome // of answered
-	status  rpcError       // of failedCall
-	err     error          // of unconnected; the text is grpc's
+	err     error          // of unconnected
 }
 
 type how int
 
 const (
 	unconnected how = iota // there was none
-	answered               // the server gave an answer
-	failedCall             // the call ended in an error
+	answered               // the call has an outcome
 	sentAway               // the server did not look at the request
 	restart                // the request was sent too early
 )
 
-// errNoALPN is how grpc-go refuses a TLS server that has not agreed to HTTP/2.
-var errNoALPN = errors.New("credentials: cannot check peer: missing selected ALPN property")
+// errNoALPN refuses a TLS server that has not agreed to HTTP/2, as grpc-go does.
+var errNoALPN = errors.New("the server has not agreed to HTTP/2")
 
 // connection makes one connection and asks over it. It takes until the end of the
 // attempt at most; up to the point where it is ready, no longer than a try to connect
@@ -47,7 +45,7 @@ func (a *attempt) connection(pause time.Duration) ending {
 	socket, err := a.dial(ready)
 	if err != nil {
 		a.hear(err)
-		return ending{err: fmt.Errorf("transport: Error while dialing: %w", err)}
+		return ending{err: err}
 	}
 	return a.talk(socket, ready)
 }
@@ -81,8 +79,9 @@ func (a *attempt) talk(socket net.Conn, ready time.Time) ending {
 			err = errNoALPN
 		}
 		if err != nil {
-			a.hear(fmt.Errorf("%w: %w", action.ErrHandshake, err))
-			return ending{err: fmt.Errorf("transport: authentication handshake failed: %w", err)}
+			err = fmt.Errorf("%w: %w", action.ErrHandshake, err)
+			a.hear(err)
+			return ending{err: err}
 		}
 		defer a.goodbye(secure)
 		conn = secure

@@ -157,7 +157,7 @@ func TestGRPCReady(t *testing.T) {
 				<-time.NewTimer(30 * time.Second).C
 				p.WriteRSTStream(1, http2.ErrCodeInternal)
 			})
-			if end.how != failedCall || end.status.code != codeInternal || time.Since(began) != 30*time.Second {
+			if end.how != answered || end.outcome.Reason != action.GRPCStatus || time.Since(began) != 30*time.Second {
 				t.Errorf("got %+v after %v", end, time.Since(began))
 			}
 			began = time.Now()

@@ -3,14 +3,15 @@
 
 // Package grpc asks a target's grpc.health.v1.Health, as the kubelet does.
 //
-// The kubelet asks through grpc-go, and what an operator sees of a probe (when it gives
-// up, and every text) is grpc-go's. For two frames each way that library takes many
-// times the CPU and the memory of the question, so the question is asked by hand here,
-// and the tests hold every answer against the library's own.
+// The kubelet asks through grpc-go. For two frames each way that library takes many times
+// the CPU and the memory of the question, so this package asks by hand. Success, failure and
+// reason are those of grpc-go, which the tests hold every answer against; the texts are the
+// kubelet's, with words of our own where the kubelet's quote the library.
 //
-// A connection is tried in two ways. The first (glance.go) knows nothing but the
-// answer of a server that is well. Whatever else comes goes, from its first byte on, to
-// the second (call.go, stream.go), which knows all that grpc-go knows.
+// A connection is tried in two ways. The first (glance.go) knows nothing but the answer of
+// a server that is well. All else goes, from its first byte on, to the second (call.go for
+// the connection, stream.go for the answer), which knows what else grpc-go takes for an
+// answer. Whatever neither of them knows fails the call.
 package grpc
 
 import (
@@ -150,8 +151,6 @@ func (a *attempt) outcome(ctx context.Context) (action.Outcome, error) {
 		switch end.how {
 		case answered:
 			return end.outcome, nil
-		case failedCall:
-			return a.unanswered(end.status), nil
 		case restart:
 			continue
 		case sentAway:
@@ -166,7 +165,7 @@ func (a *attempt) outcome(ctx context.Context) (action.Outcome, error) {
 				if action.Exhausted(end.err) {
 					return action.Failed(ctx, end.err, end.err.Error())
 				}
-				return a.unanswered(rpcError{codeUnavailable, connectionError(end.err.Error())}), nil
+				return failedf("connect again: %v", end.err), nil
 			}
 			failures++
 		}
@@ -178,7 +177,7 @@ func (a *attempt) outcome(ctx context.Context) (action.Outcome, error) {
 		return action.CutShort(ctx)
 	}
 	if a.ready {
-		return a.unanswered(rpcError{code: codeDeadlineExceeded}), nil
+		return a.late(), nil
 	}
 	return a.unconnected(ctx)
 }
@@ -191,32 +190,6 @@ func (a *attempt) unconnected(ctx context.Context) (action.Outcome, error) {
 		return action.Outcome{Reason: action.Timeout, Output: action.Clip(text)}, nil
 	}
 	return action.Failed(ctx, a.heard, text)
-}
-
-// unanswered is the outcome of a call that ended in an error (rule 12.3).
-func (a *attempt) unanswered(s rpcError) action.Outcome {
-	switch s.code {
-	case codeUnimplemented:
-		return action.Outcome{
-			Reason: action.GRPCUnimplemented,
-			Output: action.Clip("error: this server does not implement the grpc health protocol (grpc.health.v1.Health): " + s.message),
-		}
-	case codeDeadlineExceeded:
-		return action.Outcome{Reason: action.Timeout, Output: fmt.Sprintf("timeout: health rpc did not complete within %v", a.timeout)}
-	default:
-		return action.Outcome{Reason: action.GRPCStatus, Output: action.Clip("error: health rpc probe failed: " + s.String())}
-	}
-}
-
-// serving is the outcome of a call that was answered.
-func serving(status int32) action.Outcome {
-	if status == 1 {
-		return action.Outcome{Success: true, Output: "service healthy"}
-	}
-	return action.Outcome{
-		Reason: action.GRPCNotServing,
-		Output: fmt.Sprintf("service unhealthy (responded with %q)", servingName(status)),
-	}
 }
 
 // Address returns the host and port that a probe connects to.

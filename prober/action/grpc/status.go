@@ -4,32 +4,24 @@
 package grpc
 
 import (
-	"encoding/base64"
 	"fmt"
-	"net/http"
+	"net/url"
 	"strconv"
-	"strings"
-	"unicode/utf8"
 
-	"golang.org/x/net/http2"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/prober-exporter/prober_exporter/prober/action"
 )
 
-// rpcCode is the code of a status.
+// rpcCode is the code of a grpc status.
 type rpcCode uint32
 
-// The codes that are of our own making.
+// The codes that decide something.
 const (
-	codeOK                rpcCode = 0
-	codeCanceled          rpcCode = 1
-	codeUnknown           rpcCode = 2
-	codeDeadlineExceeded  rpcCode = 4
-	codePermissionDenied  rpcCode = 7
-	codeResourceExhausted rpcCode = 8
-	codeUnimplemented     rpcCode = 12
-	codeInternal          rpcCode = 13
-	codeUnavailable       rpcCode = 14
-	codeUnauthenticated   rpcCode = 16
+	codeOK               rpcCode = 0
+	codeUnknown          rpcCode = 2
+	codeDeadlineExceeded rpcCode = 4
+	codeUnimplemented    rpcCode = 12
 )
 
 var codeNames = [...]string{
@@ -45,76 +37,50 @@ func (c rpcCode) String() string {
 	return "Code(" + strconv.FormatInt(int64(c), 10) + ")"
 }
 
-// rpcError is how a call ended.
-type rpcError struct {
-	code    rpcCode
-	message string
+// failedf is the outcome of a call that failed before the server gave a status.
+func failedf(format string, args ...any) action.Outcome {
+	return action.Outcome{Reason: action.GRPCStatus, Output: action.Clip("error: health rpc probe failed: " + fmt.Sprintf(format, args...))}
 }
 
-// String is the text of the error.
-func (s rpcError) String() string {
-	return "rpc error: code = " + s.code.String() + " desc = " + s.message
-}
-
-// statusf returns a status with a formatted message.
-func statusf(code rpcCode, format string, args ...any) *rpcError {
-	return &rpcError{code, fmt.Sprintf(format, args...)}
-}
-
-// connectionError is the text of an error of a connection.
-func connectionError(text string) string { return fmt.Sprintf("connection error: desc = %q", text) }
-
-// codeOfHTTP2 is the code that an error of HTTP/2 stands for.
-func codeOfHTTP2(e http2.ErrCode) rpcCode {
-	switch e {
-	case http2.ErrCodeFlowControl, http2.ErrCodeEnhanceYourCalm:
-		return codeResourceExhausted
-	case http2.ErrCodeRefusedStream:
-		return codeUnavailable
-	case http2.ErrCodeCancel:
-		return codeCanceled
-	case http2.ErrCodeInadequateSecurity:
-		return codePermissionDenied
-	default:
-		if e <= http2.ErrCodeHTTP11Required {
-			return codeInternal
+// failedWith is the outcome of a call that the server ended with a status; message is as in
+// the header, percent-encoded (rule 12.3).
+func (g *check) failedWith(code rpcCode, message string) action.Outcome {
+	if decoded, err := url.PathUnescape(message); err == nil {
+		message = decoded
+	}
+	switch code {
+	case codeUnimplemented:
+		return action.Outcome{
+			Reason: action.GRPCUnimplemented,
+			Output: action.Clip("error: this server does not implement the grpc health protocol (grpc.health.v1.Health): " + message),
 		}
-		return codeUnknown
+	case codeDeadlineExceeded:
+		return g.late()
+	default:
+		return failedf("rpc error: code = %v desc = %s", code, message)
 	}
 }
 
-// codeOfHTTP is the code that an HTTP status stands for, of a server that does not
-// speak grpc.
-func codeOfHTTP(status int) rpcCode {
-	switch status {
-	case http.StatusBadRequest:
-		return codeInternal
-	case http.StatusUnauthorized:
-		return codeUnauthenticated
-	case http.StatusForbidden:
-		return codePermissionDenied
-	case http.StatusNotFound:
-		return codeUnimplemented
-	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return codeUnavailable
-	}
-	return codeUnknown
+// late is the outcome of a call that the server did not answer in time.
+func (g *check) late() action.Outcome {
+	return action.Outcome{Reason: action.Timeout, Output: fmt.Sprintf("timeout: health rpc did not complete within %v", g.timeout)}
 }
 
-// servingName is the name of a health status.
-func servingName(status int32) string {
+// serving is the outcome of a call that the server answered.
+func serving(status int32) action.Outcome {
+	if status == 1 {
+		return action.Outcome{Success: true, Output: "service healthy"}
+	}
 	names := [...]string{"UNKNOWN", "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN"}
+	name := strconv.Itoa(int(status))
 	if status >= 0 && int(status) < len(names) {
-		return names[status]
+		name = names[status]
 	}
-	return strconv.Itoa(int(status))
+	return action.Outcome{Reason: action.GRPCNotServing, Output: fmt.Sprintf("service unhealthy (responded with %q)", name)}
 }
 
-// errMessage is the error of protobuf for bytes that are no message.
-const errMessage = "proto: cannot parse invalid wire-format data"
-
-// parseServing reads the status of a HealthCheckResponse, and skips what else is in
-// it. It changes status as far as it comes.
+// parseServing reads the number that is the first field of a HealthCheckResponse, and of
+// the status in a header, and skips the other fields. It changes status as far as it comes.
 func parseServing(message []byte, status *int32) (ok bool) {
 	for len(message) > 0 {
 		number, kind, n := protowire.ConsumeTag(message)
@@ -136,81 +102,4 @@ func parseServing(message []byte, status *int32) (ok bool) {
 		message = message[n:]
 	}
 	return true
-}
-
-// detailed is a status with its details, if there is one set of them and they are a
-// google.rpc.Status: they have the last word on the message.
-func detailed(s rpcError, details []string) rpcError {
-	if len(details) != 1 {
-		return s
-	}
-	var code int32
-	var message string
-	for b := []byte(details[0]); len(b) > 0; {
-		number, kind, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return s
-		}
-		b = b[n:]
-		switch {
-		case number == 1 && kind == protowire.VarintType:
-			var v uint64
-			v, n = protowire.ConsumeVarint(b)
-			code = int32(v)
-		case number == 2 && kind == protowire.BytesType:
-			var v []byte
-			v, n = protowire.ConsumeBytes(b)
-			if !utf8.Valid(v) {
-				return s
-			}
-			message = string(v)
-		default:
-			n = protowire.ConsumeFieldValue(number, kind, b)
-		}
-		if n < 0 {
-			return s
-		}
-		b = b[n:]
-	}
-	if code == int32(s.code) {
-		return rpcError{s.code, message}
-	}
-	return *statusf(codeInternal, "grpc-status-details-bin mismatch: grpc-status=%v, grpc-message=%q, grpc-status-details-bin=code:%d message:%q",
-		s.code, s.message, code, message)
-}
-
-// decodeMessage undoes the percent-encoding of a grpc-message. What is not encoded
-// properly stays as it is.
-func decodeMessage(s string) string {
-	if !strings.Contains(s, "%") {
-		return s
-	}
-	decoded := make([]byte, 0, len(s))
-	for i := 0; i < len(s); i++ {
-		if s[i] == '%' && i+2 < len(s) {
-			if c, err := strconv.ParseUint(s[i+1:i+3], 16, 8); err == nil {
-				decoded = append(decoded, byte(c))
-				i += 2
-				continue
-			}
-		}
-		decoded = append(decoded, s[i])
-	}
-	return string(decoded)
-}
-
-// decodeBinary decodes the value of a header whose name ends in -bin.
-func decodeBinary(value string) (string, error) {
-	encoding := base64.RawStdEncoding
-	if len(value)%4 == 0 {
-		encoding = base64.StdEncoding
-	}
-	b, err := encoding.DecodeString(value)
-	return string(b), err
-}
-
-// isContent says whether a content type is one of grpc.
-func isContent(value string) bool {
-	rest, ok := strings.CutPrefix(value, "application/grpc")
-	return ok && (rest == "" || rest[0] == '+' || rest[0] == ';')
 }

@@ -4,83 +4,77 @@
 package grpc
 
 import (
+	"encoding/base64"
 	"encoding/binary"
 	"fmt"
-	"net/http"
 	"strconv"
 	"strings"
 
 	"golang.org/x/net/http2"
+
+	"github.com/prober-exporter/prober_exporter/prober/action"
 )
 
-// maxForeign is how much of the body of a server that does not speak grpc is quoted.
-const maxForeign = 1024
+// longForeign is how much a server that does not speak grpc may say before the call ends.
+const longForeign = 1024
 
-// stream is one request and what comes of it. It is in two layers, as in grpc-go:
-// what the frames say (headers, data, reset, close), and what becomes of the bytes of
-// the answer (advance), which waits for the headers first.
+// stream is one request and its answer: headers, one message, trailers. What grpc-go
+// forgives, such as messages in pieces, is forgiven here; all else ends the call.
 type stream struct {
-	*call
+	*check
 	id     uint32
 	unsent []byte // of the request
-	open   bool   // its end has not been sent
+	open   bool   // the end of the request has not been sent
 	window int64
 
-	headed      bool   // the headers have come
-	encoding    string // of the messages
-	foreign     *rpcError
-	body        []byte // of foreign
-	closed      bool
-	unprocessed bool
+	headed   bool   // the headers have come
+	encoding string // of the messages
+	foreign  *action.Outcome
+	body     int // how much has come of foreign's body
 
-	// fault is why the stream was closed, if it was not by its end; status is what the
-	// server said at its end.
-	fault, status *rpcError
+	received uint32 // of the server's window
+	bytes    []byte // of messages
+	got      bool   // a message
+	value    int32  // of the health
 
-	bytes []byte // of messages
-	taken int    // how many of them are credited
-	flow  inFlow
-
-	wanted bool  // the rest of a message has been asked for
-	got    bool  // a message
-	value  int32 // of the health
-	end    ending
+	unread  bool // the server has not looked at the request
+	ended   bool
+	outcome action.Outcome
 }
 
-func newStream(c *call, id uint32) *stream {
-	return &stream{call: c, id: id, unsent: c.message, open: !c.ahead, window: c.window}
-}
-
-// send sends of the request what the server takes.
-func (s *stream) send() {
-	for s.open && !s.closed {
-		n := min(int64(len(s.unsent)), peerFrame, s.window, s.quota)
-		if n <= 0 {
-			return
-		}
-		s.open = n < int64(len(s.unsent))
-		_ = s.out.WriteData(s.id, !s.open, s.unsent[:n])
-		s.unsent = s.unsent[n:]
-		s.window -= n
-		s.quota -= n
+// end ends the stream, unless the messages that have come end it in another way.
+func (s *stream) end(outcome action.Outcome) {
+	if !s.ended {
+		s.messages()
+	}
+	if !s.ended {
+		s.ended, s.outcome = true, outcome
 	}
 }
 
-// close ends the stream: with a fault, or else with the status of its end.
-func (s *stream) close(status, fault *rpcError) {
-	if !s.closed {
-		s.closed, s.status, s.fault = true, status, fault
+// fail ends the stream with a failure.
+func (s *stream) fail(format string, args ...any) { s.end(failedf(format, args...)) }
+
+// reset acts on a RST_STREAM. A server cancels a call whose time is up: the request says
+// how long the call may take.
+func (s *stream) reset(code http2.ErrCode, timeIsUp bool) {
+	if code == http2.ErrCodeRefusedStream {
+		s.refuse()
+		return
 	}
+	if code == http2.ErrCodeCancel && timeIsUp {
+		s.end(s.late())
+		return
+	}
+	s.fail("the server reset the stream: %v", code)
 }
 
-// reset acts on a RST_STREAM.
-func (s *stream) reset(e http2.ErrCode) {
-	s.unprocessed = e == http2.ErrCodeRefusedStream
-	code := codeOfHTTP2(e)
-	if code == codeCanceled && s.watch.Age() >= s.timeout {
-		code = codeDeadlineExceeded // the server's: the request says how long it may take
+// refuse ends the stream because the server has not looked at the request.
+func (s *stream) refuse() {
+	if s.messages(); !s.ended {
+		s.unread = true
+		s.fail("the server refused the request")
 	}
-	s.close(nil, statusf(code, "stream terminated by RST_STREAM with error code: %v", e))
 }
 
 // headers acts on a block of headers: the first, or that at the end.
@@ -88,42 +82,36 @@ func (s *stream) headers(frame *http2.MetaHeadersFrame) {
 	last := frame.StreamEnded()
 	switch {
 	case s.headed && !last:
-		s.close(nil, statusf(codeInternal, "a HEADERS frame cannot appear in the middle of a stream"))
+		s.fail("headers in the middle of an answer")
 		return
 	case frame.Truncated:
-		s.close(nil, statusf(codeInternal, "peer header list size exceeded limit"))
+		s.fail("the headers are longer than %d bytes", maxHeader)
 		return
 	case s.foreign != nil:
 		if last {
-			s.closeForeign()
+			s.end(*s.foreign)
 		}
 		return
 	}
 
-	speaks := s.headed
-	content := "malformed header: missing HTTP content-type"
-	status := rpcError{code: codeUnknown}
-	var fault, encoding, http string
+	speaks, malformed := s.headed, ""
+	code, message, encoding, http := codeUnknown, "", "", ""
 	var details []string
 	for _, f := range frame.Fields {
 		switch f.Name {
 		case "content-type":
-			if isContent(f.Value) {
-				content, speaks = "", true
-			} else {
-				content = fmt.Sprintf("transport: received unexpected content-type %q", f.Value)
-			}
+			speaks = speaks || isContent(f.Value)
 		case "grpc-encoding":
 			encoding = f.Value
 		case "grpc-status":
-			code, err := strconv.ParseInt(f.Value, 10, 32)
+			n, err := strconv.ParseInt(f.Value, 10, 32)
 			if err != nil {
-				s.close(nil, statusf(codeUnknown, "transport: malformed grpc-status: %v", err))
+				s.fail("grpc-status is no number: %q", f.Value)
 				return
 			}
-			status.code = rpcCode(uint32(code))
+			code = rpcCode(uint32(n))
 		case "grpc-message":
-			status.message = decodeMessage(f.Value)
+			message = f.Value
 		case ":status":
 			http = f.Value
 		default:
@@ -132,7 +120,7 @@ func (s *stream) headers(frame *http2.MetaHeadersFrame) {
 			}
 			value, err := decodeBinary(f.Value)
 			if err != nil {
-				fault = fmt.Sprintf("transport: malformed %s: %v", f.Name, err)
+				malformed = f.Name
 			} else if f.Name == "grpc-status-details-bin" {
 				details = append(details, value)
 			}
@@ -140,168 +128,136 @@ func (s *stream) headers(frame *http2.MetaHeadersFrame) {
 	}
 	switch {
 	case !speaks:
-		s.speaksOther(http, content, last)
-	case fault != "":
-		s.close(nil, &rpcError{codeInternal, fault})
+		s.speaksOther(http, last)
+	case malformed != "":
+		s.fail("the header %s is malformed", malformed)
 	case last:
-		status = detailed(status, details)
-		s.close(&status, nil)
+		s.trailers(code, message, details)
 	default:
 		s.headed, s.encoding = true, encoding
+		s.messages()
 	}
 }
 
-// speaksOther acts on the headers of a server that does not speak grpc: what it says
-// further is quoted.
-func (s *stream) speaksOther(status, content string, last bool) {
-	code, text := codeInternal, "malformed header: missing HTTP status"
-	if status != "" {
-		number, err := strconv.Atoi(status)
-		switch {
-		case err != nil:
-			s.close(nil, statusf(codeInternal, "transport: malformed http-status: %v", err))
-			return
-		case number >= 100 && number < 200:
-			if last {
-				s.close(nil, statusf(codeInternal, "protocol error: informational header with status code %d must not have END_STREAM set", number))
-			}
+// trailers acts on the end of an answer. Details that name another code contradict it.
+func (s *stream) trailers(code rpcCode, message string, details []string) {
+	if len(details) == 1 {
+		var detailed int32
+		if parseServing([]byte(details[0]), &detailed) && detailed != int32(code) {
+			s.fail("grpc-status is %v, the details say %v", code, rpcCode(uint32(detailed)))
 			return
 		}
-		code = codeOfHTTP(number)
-		text = fmt.Sprintf("unexpected HTTP status code received from server: %d (%s)", number, http.StatusText(number))
 	}
-	if content != "" {
-		text += "; " + content
+	s.messages()
+	switch {
+	case s.ended:
+	case len(s.bytes) > 0:
+		s.fail("the answer ended in the middle of a message")
+	case code != codeOK:
+		s.end(s.failedWith(code, message))
+	case !s.got:
+		s.fail("the answer has no message")
+	default:
+		s.end(serving(s.value))
 	}
-	if last {
-		s.close(nil, &rpcError{code, text})
-		return
-	}
-	s.foreign = &rpcError{code, text}
 }
 
-// closeForeign ends the stream of a server that does not speak grpc.
-func (s *stream) closeForeign() {
-	s.close(nil, statusf(s.foreign.code, "%s\ndata: %q", s.foreign.message, s.body))
+// speaksOther acts on the headers of a server that does not speak grpc.
+func (s *stream) speaksOther(status string, last bool) {
+	number, err := strconv.Atoi(status)
+	switch {
+	case err != nil && status != "":
+		s.fail("the HTTP status is no number: %q", status)
+		return
+	case number >= 100 && number < 200 && last:
+		s.fail("the answer ended with HTTP status %d", number)
+		return
+	case number >= 100 && number < 200:
+		return
+	}
+	code := codeUnknown
+	if number == 404 {
+		code = codeUnimplemented
+	}
+	outcome := s.failedWith(code, "the server does not speak grpc: HTTP status "+strconv.Quote(status))
+	if last {
+		s.end(outcome)
+		return
+	}
+	s.foreign = &outcome
 }
 
 // data acts on a frame of data.
 func (s *stream) data(frame *http2.DataFrame) {
 	data := frame.Data()
-	if !s.flow.add(frame.Length) {
-		s.close(statusf(codeInternal, "received %d-bytes data exceeding the limit %d bytes", s.flow.received(), window), nil)
-		return
+	s.received += frame.Length
+	switch {
+	case s.received > window:
+		s.fail("the answer is longer than %d bytes", window)
+	case s.foreign != nil:
+		if s.body += len(data); s.body >= longForeign || frame.StreamEnded() {
+			s.end(*s.foreign)
+		}
+	default:
+		s.bytes = append(s.bytes, data...)
+		if s.headed {
+			s.messages()
+		}
+		if frame.StreamEnded() {
+			s.fail("the answer ended without trailers")
+		}
 	}
-	if s.foreign != nil {
-		s.body = append(s.body, data[:min(len(data), maxForeign-len(s.body))]...)
-		if len(s.body) == maxForeign || frame.StreamEnded() {
-			s.closeForeign()
+}
+
+// messages reads the messages that have come.
+func (s *stream) messages() {
+	for len(s.bytes) >= messageHeader && !s.ended {
+		size := binary.BigEndian.Uint32(s.bytes[1:])
+		if size > maxMessage {
+			s.ended, s.outcome = true, failedf("a message has %d bytes, more than %d", size, maxMessage)
 			return
 		}
-		s.credit(frame.Length)
-		return
-	}
-	s.credit(frame.Length - uint32(len(data))) // the padding
-	s.bytes = append(s.bytes, data...)
-	if frame.StreamEnded() {
-		s.close(statusf(codeInternal, "server closed the stream without sending trailers"), nil)
-	}
-}
-
-// credit lets the server send as much again as has been used, some of the time.
-func (s *stream) credit(n uint32) {
-	if update := s.flow.take(n); update > 0 && !s.closed {
-		_ = s.out.WriteWindowUpdate(s.id, update)
-	}
-}
-
-// take credits the first n of the bytes, as far as they have come.
-func (s *stream) take(n int) {
-	if n = min(n, len(s.bytes)); n > s.taken {
-		s.credit(uint32(n - s.taken))
-		s.taken = n
-	}
-}
-
-// advance makes of the bytes what can be made of them. It returns true when it is
-// known how the call ended: then end says it.
-func (s *stream) advance() bool {
-	if !s.headed && !s.closed {
-		return false
-	}
-	for {
-		s.take(messageHeader)
-		if len(s.bytes) < messageHeader {
-			return s.finish()
-		}
-		size := int64(binary.BigEndian.Uint32(s.bytes[1:]))
-		if size > maxMessage {
-			return s.fail(statusf(codeResourceExhausted, "grpc: received message larger than max (%d vs. %d)", size, maxMessage))
-		}
-		if !s.wanted {
-			s.wanted = true
-			if update := s.flow.want(uint32(size)); update > 0 && !s.closed {
-				_ = s.out.WriteWindowUpdate(s.id, update)
-			}
-		}
 		whole := messageHeader + int(size)
-		s.take(whole)
 		if len(s.bytes) < whole {
-			return s.finish()
+			return
 		}
-		if s.message(s.bytes[0], s.bytes[messageHeader:whole]) {
-			return true
+		if problem := s.message(s.bytes[0], s.bytes[messageHeader:whole]); problem != "" {
+			s.ended, s.outcome = true, failedf("%s", problem)
+			return
 		}
-		s.bytes = append(s.bytes[:0], s.bytes[whole:]...)
-		s.taken -= whole
-		s.wanted = false
+		s.bytes = s.bytes[whole:]
 	}
 }
 
-// message reads one message. It returns true if that is the end of the call.
-func (s *stream) message(format byte, message []byte) bool {
-	switch {
-	case format == 1 && (s.encoding == "" || s.encoding == "identity"):
-		return s.fail(statusf(codeInternal, "grpc: compressed flag set with identity or empty encoding"))
-	case format == 1:
-		return s.fail(statusf(codeInternal, "grpc: Decompressor is not installed for grpc-encoding %q", s.encoding))
-	case format > 1:
-		return s.fail(statusf(codeInternal, "grpc: received unexpected payload format %d", format))
-	}
+// message reads one message. It returns what is wrong with the message.
+func (s *stream) message(format byte, message []byte) (problem string) {
 	s.value = 0
-	if !parseServing(message, &s.value) {
-		return s.fail(statusf(codeInternal, "grpc: failed to unmarshal the received message: %s", errMessage))
-	}
-	if s.got {
-		return s.fail(statusf(codeInternal, "cardinality violation: expected <EOF> for non server-streaming RPCs, but received another message"))
+	switch {
+	case format == 1:
+		return fmt.Sprintf("the message is compressed, grpc-encoding is %q", s.encoding)
+	case format > 1:
+		return fmt.Sprintf("the message has the unknown format %d", format)
+	case !parseServing(message, &s.value):
+		return "the message is malformed"
+	case s.got:
+		return "the answer has several messages"
 	}
 	s.got = true
-	return false
+	return ""
 }
 
-// finish ends the call if there is nothing more to come; there may be a part of a
-// message.
-func (s *stream) finish() bool {
-	switch {
-	case !s.closed:
-		return false
-	case s.fault != nil:
-		if s.unprocessed && !s.got && !s.again {
-			return false // it is made again
-		}
-		return s.fail(s.fault)
-	case len(s.bytes) > 0:
-		return s.fail(statusf(codeInternal, "unexpected EOF"))
-	case s.status.code != codeOK:
-		return s.fail(s.status)
-	case !s.got:
-		return s.fail(statusf(codeInternal, "cardinality violation: received no response message from non-server-streaming RPC"))
+// decodeBinary decodes the value of a header whose name ends in -bin.
+func decodeBinary(value string) (string, error) {
+	encoding := base64.RawStdEncoding
+	if len(value)%4 == 0 {
+		encoding = base64.StdEncoding
 	}
-	s.end = ending{how: answered, outcome: serving(s.value)}
-	return true
+	b, err := encoding.DecodeString(value)
+	return string(b), err
 }
 
-func (s *stream) fail(status *rpcError) bool {
-	s.end = ending{how: failedCall, status: *status}
-	return true
+// isContent says whether a content type is one of grpc.
+func isContent(value string) bool {
+	rest, ok := strings.CutPrefix(value, "application/grpc")
+	return ok && (rest == "" || rest[0] == '+' || rest[0] == ';')
 }

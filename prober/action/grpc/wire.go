@@ -22,10 +22,10 @@ const (
 
 	// maxMessage and maxHeader are how much an answer may have: it is two
 	// bytes, but who answers is not to be trusted. grpc's own bounds are 4 and 16 MiB.
-	maxMessage = 64 << 10
+	maxMessage = 32 << 10
 	maxHeader  = 64 << 10
 
-	// window is how much a server may send ahead.
+	// window is how much a server may send in all.
 	window = 64 << 10
 
 	// peerWindow and peerFrame are how much a peer takes that has not said otherwise.
@@ -37,9 +37,9 @@ const (
 // into bytes once.
 type question struct {
 	authority string
-	fields    []hpack.HeaderField // without the timeout
-	listSize  uint32              // of the fields, as SETTINGS_MAX_HEADER_LIST_SIZE counts
-	message   []byte              // with its prefix
+	fields    []hpack.HeaderField
+	listSize  uint32 // of the fields, as SETTINGS_MAX_HEADER_LIST_SIZE counts
+	message   []byte // with its prefix
 
 	// opening is all that the client has to say: the preface and, after it, the
 	// request. RFC 9113 lets a client send it before it has heard of the server.
@@ -65,8 +65,8 @@ func newQuestion(address string, encrypted bool, service string, timeout time.Du
 		{Name: "content-type", Value: "application/grpc"},
 		{Name: "user-agent", Value: action.UserAgent + " grpc-go/" + version},
 		{Name: "te", Value: "trailers"},
+		timeoutField(timeout),
 	}
-	q.listSize = timeoutField(timeout).Size()
 	for _, f := range q.fields {
 		q.listSize += f.Size()
 	}
@@ -89,7 +89,7 @@ func newQuestion(address string, encrypted bool, service string, timeout time.Du
 	_ = framer.WriteWindowUpdate(0, window-peerWindow)
 	q.preface = b.Len()
 	if len(q.message) <= peerFrame {
-		writeHeaders(framer, 1, q.block(timeout, false))
+		writeHeaders(framer, 1, q.block(false))
 		_ = framer.WriteData(1, true, q.message)
 		q.ahead = true
 	}
@@ -97,17 +97,16 @@ func newQuestion(address string, encrypted bool, service string, timeout time.Du
 	return q
 }
 
-// block is the header of a request that has so much time left. Nothing of it goes into
+// block is the header of a request. Nothing of it goes into
 // the server's table, so it is good wherever it comes; resized says so explicitly, as
 // is due once the server has changed the size of that table.
-func (q *question) block(left time.Duration, resized bool) []byte {
+func (q *question) block(resized bool) []byte {
 	var b bytes.Buffer
 	encoder := hpack.NewEncoder(&b)
 	encoder.SetMaxDynamicTableSize(0)
 	for _, f := range q.fields {
 		_ = encoder.WriteField(f)
 	}
-	_ = encoder.WriteField(timeoutField(left))
 	if !resized {
 		b.Next(1) // the first byte is the new size
 	}
@@ -131,28 +130,11 @@ func messagePrefix(n int) []byte {
 	return []byte{0, byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}
 }
 
-// timeoutField tells the server how long the client will wait: in eight digits at
-// most, rounded up.
-func timeoutField(left time.Duration) hpack.HeaderField {
-	const most = 99_999_999
-	value := "0n"
-	for _, unit := range []struct {
-		letter string
-		is     time.Duration
-	}{{"n", time.Nanosecond}, {"u", time.Microsecond}, {"m", time.Millisecond}, {"S", time.Second}, {"M", time.Minute}, {"H", time.Hour}} {
-		if left <= 0 {
-			break
-		}
-		n := int64(left / unit.is)
-		if left%unit.is > 0 {
-			n++
-		}
-		if n <= most {
-			value = strconv.FormatInt(n, 10) + unit.letter
-			break
-		}
-	}
-	return hpack.HeaderField{Name: "grpc-timeout", Value: value}
+// timeoutField tells the server how long the client will wait: in milliseconds, rounded up,
+// and in eight digits at most.
+func timeoutField(timeout time.Duration) hpack.HeaderField {
+	n := min((timeout+time.Millisecond-1)/time.Millisecond, 99_999_999)
+	return hpack.HeaderField{Name: "grpc-timeout", Value: strconv.FormatInt(int64(n), 10) + "m"}
 }
 
 // authorityOf is the address as a URL has it: what may not stand there is escaped, such
