@@ -148,7 +148,7 @@ func differs(t *testing.T, address string, timeout time.Duration, service, mode 
 	for range 2 { // what is remembered changes nothing
 		got, err := actiontest.Tried(t, action)
 		if err != nil || same(got) != same(want) {
-			return fmt.Sprintf("error %v\ngot  %+.2000v\nwant %+.2000v", err, got, want)
+			return fmt.Sprintf("error %v\ngot  %s %.500s\nwant %s %.500s", err, got.Reason, got.Output, want.Reason, want.Output)
 		}
 	}
 	if took := time.Since(began); took > 2*(timeout+dial.Stretch)+time.Second {

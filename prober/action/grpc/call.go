@@ -125,7 +125,13 @@ func (c *call) run() ending {
 // request is to be made again.
 func (c *call) ask(id uint32) (end ending, ok bool) {
 	if !c.ahead {
-		for c.streams == 0 {
+		for {
+			if int64(c.listSize) > c.headerList {
+				return ending{how: answered, outcome: failedf("the server takes headers of %d bytes, the request has %d", c.headerList, c.listSize)}, true
+			}
+			if c.streams > 0 {
+				break
+			}
 			// Until there is a stream, the end of the connection is not the end of the call.
 			switch err := c.next(); {
 			case dial.RanOut(err):
@@ -133,9 +139,6 @@ func (c *call) ask(id uint32) (end ending, ok bool) {
 			case err != nil || c.draining:
 				return ending{how: sentAway}, true
 			}
-		}
-		if int64(c.listSize) > c.headerList {
-			return ending{how: answered, outcome: failedf("the server takes headers of %d bytes, the request has %d", c.headerList, c.listSize)}, true
 		}
 	}
 	s := &stream{check: c.check, id: id, unsent: c.message, open: !c.ahead, window: c.window}

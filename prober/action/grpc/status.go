@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
+	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -79,9 +80,13 @@ func serving(status int32) action.Outcome {
 	return action.Outcome{Reason: action.GRPCNotServing, Output: fmt.Sprintf("service unhealthy (responded with %q)", name)}
 }
 
-// parseServing reads the number that is the first field of a HealthCheckResponse, and of
-// the status in a header, and skips the other fields. It changes status as far as it comes.
-func parseServing(message []byte, status *int32) (ok bool) {
+// parseServing reads the number that is the first field of a HealthCheckResponse, and skips
+// the other fields. It changes status as far as it comes.
+func parseServing(message []byte, status *int32) (ok bool) { return parseFirst(message, status, 0) }
+
+// parseFirst reads the number that is the first field of a message, and skips the other
+// fields, of which one may have to be text.
+func parseFirst(message []byte, first *int32, text protowire.Number) (ok bool) {
 	for len(message) > 0 {
 		number, kind, n := protowire.ConsumeTag(message)
 		if n < 0 {
@@ -91,10 +96,13 @@ func parseServing(message []byte, status *int32) (ok bool) {
 		if number == 1 && kind == protowire.VarintType {
 			var v uint64
 			if v, n = protowire.ConsumeVarint(message); n >= 0 {
-				*status = int32(v)
+				*first = int32(v)
 			}
 		} else {
 			n = protowire.ConsumeFieldValue(number, kind, message)
+			if value, _ := protowire.ConsumeBytes(message); number == text && kind == protowire.BytesType && !utf8.Valid(value) {
+				return false
+			}
 		}
 		if n < 0 {
 			return false

@@ -139,11 +139,12 @@ func (s *stream) headers(frame *http2.MetaHeadersFrame) {
 	}
 }
 
-// trailers acts on the end of an answer. Details that name another code contradict it.
+// trailers acts on the end of an answer. Details that are a google.rpc.Status of another code
+// contradict it.
 func (s *stream) trailers(code rpcCode, message string, details []string) {
 	if len(details) == 1 {
 		var detailed int32
-		if parseServing([]byte(details[0]), &detailed) && detailed != int32(code) {
+		if parseFirst([]byte(details[0]), &detailed, 2) && detailed != int32(code) {
 			s.fail("grpc-status is %v, the details say %v", code, rpcCode(uint32(detailed)))
 			return
 		}
