@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/url"
 	"slices"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -87,12 +86,11 @@ func (g *usual) attempt(ctx context.Context) (action.Outcome, error) {
 	defer cancel()
 	conns := dial.NewConns(ctx, dial.NewStopwatch(time.Hour)) // the client keeps the time
 	defer conns.Close()
-	var word lastWord
 
 	client, err := grpc.NewClient(g.target, append(slices.Clip(g.options),
-		grpc.WithTransportCredentials(usualCredentials{g.credentials(), &word}),
+		grpc.WithTransportCredentials(g.credentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			return g.dial(ctx, conns, &word)
+			return conns.Dial(ctx, "tcp", g.address)
 		}),
 	)...)
 	if err != nil {
@@ -101,7 +99,7 @@ func (g *usual) attempt(ctx context.Context) (action.Outcome, error) {
 	defer hangUpUsual(limited, client, conns)
 
 	if !connectUsual(limited, client) {
-		return g.unconnected(ctx, limited.Err(), word.get())
+		return action.Failed(ctx, limited.Err(), fmt.Sprintf("timeout: failed to connect service %q within %v: %v", g.address, g.timeout, limited.Err()))
 	}
 	response, err := healthpb.NewHealthClient(client).Check(limited, g.request)
 	if err != nil {
@@ -142,16 +140,6 @@ func hangUpUsual(ctx context.Context, client *grpc.ClientConn, conns *dial.Conns
 	_ = client.Close()
 }
 
-// unconnected is the outcome of a connect that ran into its deadline. The kubelet's
-// text says no more than that; the reason is what the last try of it heard.
-func (g *usual) unconnected(ctx context.Context, deadline, heard error) (action.Outcome, error) {
-	text := fmt.Sprintf("timeout: failed to connect service %q within %v: %v", g.address, g.timeout, deadline)
-	if heard == nil {
-		heard = deadline
-	}
-	return action.Failed(ctx, heard, text)
-}
-
 // unanswered is the outcome of a call that ended in an error (rule 12.3).
 func (g *usual) unanswered(ctx context.Context, err error) (action.Outcome, error) {
 	if ctx.Err() != nil {
@@ -180,85 +168,4 @@ func (g *usual) credentials() credentials.TransportCredentials {
 		return credentials.NewTLS(&tls.Config{InsecureSkipVerify: true}) // as httpGet over HTTPS
 	}
 	return insecure.NewCredentials()
-}
-
-// dial connects and listens in.
-func (g *usual) dial(ctx context.Context, conns *dial.Conns, word *lastWord) (net.Conn, error) {
-	conn, err := conns.Dial(ctx, "tcp", g.address)
-	if err != nil {
-		word.set(err)
-		return nil, err
-	}
-	return &usualConn{Conn: conn, word: word, encrypted: g.mode == "TLS"}, nil
-}
-
-// lastWord is the last error on the way to a connection.
-type lastWord struct {
-	mu  sync.Mutex
-	err error
-}
-
-func (w *lastWord) set(err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.err = err
-}
-
-func (w *lastWord) get() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.err
-}
-
-// usualCredentials note why a handshake failed.
-type usualCredentials struct {
-	credentials.TransportCredentials
-	word *lastWord
-}
-
-// ClientHandshake does what the embedded one does.
-func (c usualCredentials) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	conn, info, err := c.TransportCredentials.ClientHandshake(ctx, authority, raw)
-	if err != nil {
-		c.word.set(fmt.Errorf("%w: %w", action.ErrHandshake, err))
-	}
-	return conn, info, err
-}
-
-// Clone returns a copy that notes to the same place.
-func (c usualCredentials) Clone() credentials.TransportCredentials {
-	return usualCredentials{c.TransportCredentials.Clone(), c.word}
-}
-
-// usualConn notes that a connection broke, or that its peer began with something that
-// no HTTP/2 server begins with.
-type usualConn struct {
-	net.Conn
-	word      *lastWord
-	encrypted bool
-	begun     bool
-	said      bool
-}
-
-// Read reads and notes. As with any connection there is one reader at a time.
-func (c *usualConn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	if n > 0 && !c.begun {
-		c.begun = true
-		if !c.encrypted {
-			c.note(firstByte(p[0]))
-		}
-	}
-	if err != nil && action.Classify(err) == action.ConnectionReset {
-		c.note(err)
-	}
-	return n, err
-}
-
-// note keeps the first that this connection has to say: the rest follows from it.
-func (c *usualConn) note(err error) {
-	if err != nil && !c.said {
-		c.said = true
-		c.word.set(err)
-	}
 }
