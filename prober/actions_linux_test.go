@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 	"github.com/prober-exporter/prober_exporter/prober/action"
 	"github.com/prober-exporter/prober_exporter/prober/action/actiontest"
 )
@@ -84,7 +85,7 @@ func TestNetworkLeavesNothing(t *testing.T) {
 	}
 	round()
 	var files, goroutines, same int
-	actiontest.Eventually(t, "the servers are done with it", func() bool {
+	testutil.Until(t, "the servers are done with it", func() bool {
 		f, g := actiontest.Descriptors(t), runtime.NumGoroutine()
 		if f != files || g != goroutines {
 			files, goroutines, same = f, g, 0
@@ -95,8 +96,8 @@ func TestNetworkLeavesNothing(t *testing.T) {
 	for range 200/len(sorts)/2 + 1 {
 		round()
 	}
-	actiontest.Eventually(t, "no more descriptors than before", func() bool { return actiontest.Descriptors(t) <= files })
-	actiontest.Eventually(t, "no more goroutines than before", func() bool { return runtime.NumGoroutine() <= goroutines })
+	testutil.Until(t, "no more descriptors than before", func() bool { return actiontest.Descriptors(t) <= files })
+	testutil.Until(t, "no more goroutines than before", func() bool { return runtime.NumGoroutine() <= goroutines })
 }
 
 // exhaustedEnv gives the addresses of the servers to the child of the next test.

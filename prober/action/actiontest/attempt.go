@@ -5,7 +5,6 @@ package actiontest
 
 import (
 	"testing"
-	"time"
 
 	"github.com/prober-exporter/prober_exporter/prober/action"
 )
@@ -29,16 +28,6 @@ func Tried(t testing.TB, f action.Func) (got action.Outcome, err error) {
 		}
 	}
 	return got, err
-}
-
-// Eventually waits until ok, and fails after ten seconds.
-func Eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !ok(); <-time.After(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("after 10s still not: %s", what)
-		}
-	}
 }
 
 // Benchmark makes attempts that must succeed, and reports what they allocate.

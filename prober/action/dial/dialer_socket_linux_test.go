@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/prober-exporter/prober_exporter/internal/needs"
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 	"github.com/prober-exporter/prober_exporter/prober/action"
 	"github.com/prober-exporter/prober_exporter/prober/action/actiontest"
 )
@@ -175,7 +176,7 @@ func TestSocketIsThereLater(t *testing.T) {
 		ended <- err
 	}()
 	asked := fmt.Sprintf(":%04X 02 ", to.Port()) // remote port, SYN_SENT
-	actiontest.Eventually(t, "it has asked in vain", func() bool {
+	testutil.Until(t, "it has asked in vain", func() bool {
 		sockets, err := os.ReadFile("/proc/self/net/tcp")
 		return err == nil && strings.Contains(string(sockets), asked)
 	})

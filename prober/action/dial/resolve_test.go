@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 	"github.com/prober-exporter/prober_exporter/prober/action"
 	"github.com/prober-exporter/prober_exporter/prober/action/actiontest"
 )
@@ -226,7 +227,7 @@ func TestLookupsAreShared(t *testing.T) {
 		_, err := probe(ctx)
 		left <- err
 	}()
-	actiontest.Eventually(t, "the first attempt asks for both kinds of address", func() bool { return s.questions("shared.test") == 2 })
+	testutil.Until(t, "the first attempt asks for both kinds of address", func() bool { return s.questions("shared.test") == 2 })
 
 	const attempts = 50
 	outcomes := make(chan action.Outcome, attempts)
@@ -239,7 +240,7 @@ func TestLookupsAreShared(t *testing.T) {
 			outcomes <- got
 		}()
 	}
-	actiontest.Eventually(t, "all wait for the look-up", wanted(1+attempts))
+	testutil.Until(t, "all wait for the look-up", wanted(1+attempts))
 	cancel()
 	if err := <-left; !errors.Is(err, context.Canceled) {
 		t.Errorf("the first attempt ended with %v", err)

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 	"github.com/prober-exporter/prober_exporter/prober/action"
 	"github.com/prober-exporter/prober_exporter/prober/action/actiontest"
 )
@@ -199,7 +200,7 @@ func TestTimedConnLooks(t *testing.T) {
 		server.(*net.TCPConn).CloseWrite()
 	}()
 	var heard []byte
-	actiontest.Eventually(t, "the answer is read, and its end", func() bool {
+	testutil.Until(t, "the answer is read, and its end", func() bool {
 		n, err := conn.Read(buffer)
 		heard = append(heard, buffer[:n]...)
 		return errors.Is(err, io.EOF)
@@ -213,7 +214,7 @@ func TestTimedConnLooks(t *testing.T) {
 	_ = conn.SetDeadline(time.Time{})
 	go func() { _, _ = flood.Write(make([]byte, 1<<20)) }()
 	read := len(heard)
-	actiontest.Eventually(t, "no more is read", func() bool {
+	testutil.Until(t, "no more is read", func() bool {
 		n, err := conn.Read(buffer)
 		read += n
 		return n == 0 && read == lateBytes && errors.Is(err, os.ErrDeadlineExceeded)

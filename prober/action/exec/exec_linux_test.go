@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 	"github.com/prober-exporter/prober_exporter/prober/action"
 	"github.com/prober-exporter/prober_exporter/prober/action/actiontest"
 	"github.com/prober-exporter/prober_exporter/prober/action/dial"
@@ -25,7 +26,7 @@ import (
 // At the timeout the whole group dies, also those of it that ignore SIGTERM.
 func TestExecTimeoutKillsGroup(t *testing.T) {
 	pids := timedOut(t, "family", "stay")
-	actiontest.Eventually(t, "all three children are dead", func() bool { return len(pids) == 3 && dead(pids) })
+	testutil.Until(t, "all three children are dead", func() bool { return len(pids) == 3 && dead(pids) })
 }
 
 // What a command leaves behind in its group dies with its exit: nothing piles up, or
@@ -40,7 +41,7 @@ func TestExecKillsLeftovers(t *testing.T) {
 		t.Errorf("took %v: waited for what was left behind", took)
 	}
 	pids := recorded(t, file)
-	actiontest.Eventually(t, "all three children are dead", func() bool { return dead(pids) })
+	testutil.Until(t, "all three children are dead", func() bool { return dead(pids) })
 }
 
 // A process that has left the group, and is out of reach, may hold the output open
@@ -131,7 +132,7 @@ func TestExecEndedBeforeKill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	actiontest.Eventually(t, "the command has ended", func() bool { return state(child.pid) == 'Z' })
+	testutil.Until(t, "the command has ended", func() bool { return state(child.pid) == 'Z' })
 	if killChild(child) {
 		t.Error("killed what had ended")
 	}
@@ -224,7 +225,7 @@ func TestExecLeavesNothing(t *testing.T) {
 	if got := count("/proc/self/fd"); got > files {
 		t.Errorf("%d descriptors, %d before", got, files)
 	}
-	actiontest.Eventually(t, "no more goroutines than before", func() bool { return runtime.NumGoroutine() <= goroutines })
+	testutil.Until(t, "no more goroutines than before", func() bool { return runtime.NumGoroutine() <= goroutines })
 	if len(children.own) != 0 {
 		t.Errorf("%d entries are left in own", len(children.own))
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 	"github.com/prober-exporter/prober_exporter/prober/action"
 	"github.com/prober-exporter/prober_exporter/prober/action/actiontest"
 )
@@ -237,7 +238,7 @@ func TestExecStop(t *testing.T) {
 		_, err := helperExec(t, time.Minute, "sleep", file)(ctx)
 		ended <- err
 	}()
-	actiontest.Eventually(t, "the command runs", func() bool {
+	testutil.Until(t, "the command runs", func() bool {
 		pid, err := os.ReadFile(file)
 		return err == nil && len(pid) > 0
 	})

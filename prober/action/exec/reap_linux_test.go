@@ -19,6 +19,7 @@ import (
 
 	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/internal/needs"
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 	"github.com/prober-exporter/prober_exporter/prober/action"
 	"github.com/prober-exporter/prober_exporter/prober/action/actiontest"
 )
@@ -135,14 +136,14 @@ func TestReapSparesChildBeingStarted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	actiontest.Eventually(t, "it has died", func() bool { return state(p.Pid) == 'Z' })
+	testutil.Until(t, "it has died", func() bool { return state(p.Pid) == 'Z' })
 
 	searched := make(chan bool)
 	go func() {
 		_, ok := orphan()
 		searched <- ok
 	}()
-	actiontest.Eventually(t, "it is suspected", func() bool {
+	testutil.Until(t, "it is suspected", func() bool {
 		children.mu.Lock()
 		defer children.mu.Unlock()
 		return children.suspect == p.Pid
@@ -187,7 +188,7 @@ func TestReapOrphansBehindOwnChild(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer foreign.Release()
-	actiontest.Eventually(t, "both are dead", func() bool { return state(own.pid) == 'Z' && state(foreign.Pid) == 'Z' })
+	testutil.Until(t, "both are dead", func() bool { return state(own.pid) == 'Z' && state(foreign.Pid) == 'Z' })
 
 	ctx, stop := context.WithCancel(t.Context())
 	stopped := make(chan struct{})
@@ -196,7 +197,7 @@ func TestReapOrphansBehindOwnChild(t *testing.T) {
 		ReapOrphans(ctx)
 	}()
 	// The first search must find nothing that it may reap.
-	actiontest.Eventually(t, "the first search is over", func() bool {
+	testutil.Until(t, "the first search is over", func() bool {
 		stacks := make([]byte, 1<<20)
 		for g := range strings.SplitSeq(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {
 			if header, _, _ := strings.Cut(g, "\n"); strings.Contains(header, "[select") && strings.Contains(g, ".ReapOrphans(") {
@@ -208,7 +209,7 @@ func TestReapOrphansBehindOwnChild(t *testing.T) {
 	if end, err := waitChild(own); err != nil || end.ExitCode() != 3 {
 		t.Errorf("got %v, error %v; want exit status 3", end, err)
 	}
-	actiontest.Eventually(t, "the other one is reaped", noChildren)
+	testutil.Until(t, "the other one is reaped", noChildren)
 	stop()
 	<-stopped
 }
@@ -220,14 +221,14 @@ func TestReapOrphansReturns(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Release()
-	actiontest.Eventually(t, "it has died", func() bool { return state(p.Pid) == 'Z' })
+	testutil.Until(t, "it has died", func() bool { return state(p.Pid) == 'Z' })
 	ctx, stop := context.WithCancel(t.Context())
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
 		ReapOrphans(ctx)
 	}()
-	actiontest.Eventually(t, "it is reaped", noChildren)
+	testutil.Until(t, "it is reaped", noChildren)
 	stop()
 	select {
 	case <-stopped:
