@@ -61,9 +61,15 @@ func Knock(ctx context.Context, to netip.AddrPort, watch *Stopwatch) error {
 // connections come from, where nobody listens) is none, and neither is a lack of
 // ports at the first look.
 func reach(ctx context.Context, to netip.AddrPort, watch *Stopwatch, until time.Time, keep bool) (*socket, error) {
+	return thrice(func(last bool) (*socket, error) { return reachOnce(ctx, to, watch, until, keep, last) })
+}
+
+// thrice makes a connection that has met itself again, and one for which there was no port:
+// three times in all. The last try is told so.
+func thrice(connect func(last bool) (*socket, error)) (*socket, error) {
 	for try := 1; ; try++ {
 		last := try == 3
-		s, err := reachOnce(ctx, to, watch, until, keep, last)
+		s, err := connect(last)
 		if last || !errors.Is(err, errMetItself) && !errors.Is(err, unix.EADDRNOTAVAIL) {
 			return s, err
 		}

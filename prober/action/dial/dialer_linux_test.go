@@ -6,11 +6,14 @@ package dial
 import (
 	"errors"
 	"net"
+	"os"
+	"slices"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 	"github.com/prober-exporter/prober_exporter/prober/action/actiontest"
 )
 
@@ -40,7 +43,61 @@ func TestConnsClose(t *testing.T) {
 	if err := held.Close(); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("second close: %v", err)
 	}
+	if c.count != 0 {
+		t.Errorf("%d connections are counted after two closes of the only one", c.count)
+	}
 	if _, err := c.Dial(t.Context(), "tcp", address); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("dial after close: %v", err)
+	}
+}
+
+// A dial that is under way ends with the attempt.
+func TestConnsCloseEndsDials(t *testing.T) {
+	c := NewConns(t.Context(), NewStopwatch(time.Minute))
+	address := actiontest.BlackHole(t)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := c.Dial(t.Context(), "tcp", address)
+		ended <- err
+	}()
+	testutil.Until(t, "the dial has begun", func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.count == 1
+	})
+	c.Close()
+	if err := testutil.Receive(t, ended, "the end of the dial"); err == nil {
+		t.Error("a connection to nobody")
+	}
+}
+
+// What has met itself, or lacks a port, is tried three times; the last counts in any case.
+func TestThrice(t *testing.T) {
+	for err, want := range map[error][]bool{
+		unix.ECONNREFUSED: {false},
+		errMetItself:      {false, false, true},
+		os.NewSyscallError("connect", unix.EADDRNOTAVAIL): {false, false, true},
+	} {
+		var lasts []bool
+		_, got := thrice(func(last bool) (*socket, error) {
+			lasts = append(lasts, last)
+			return nil, err
+		})
+		if !slices.Equal(lasts, want) || !errors.Is(got, err) {
+			t.Errorf("%v: tries %v, want %v, error %v", err, lasts, want, got)
+		}
+	}
+}
+
+// Only addresses that need no look-up and no conversion are dialed by hand.
+func TestLiteral(t *testing.T) {
+	for host, want := range map[string]bool{
+		"127.0.0.1": true, "::1": true, "::ffff:127.0.0.1": false, "fe80::1%lo": false, "localhost": false, "": false,
+	} {
+		for port, ok := range map[int]bool{0: false, 1: want, 65535: want, 65536: false} {
+			if _, got := Literal(host, port); got != ok {
+				t.Errorf("%q, port %d: %v", host, port, got)
+			}
+		}
 	}
 }

@@ -89,6 +89,29 @@ func TestSocketOptions(t *testing.T) {
 	}
 }
 
+// A socket that is to be reset lingers for no time; one that is let go does not linger.
+func TestSocketLingers(t *testing.T) {
+	conn, err := IP(t.Context(), addrPort(t, actiontest.Raw(t, actiontest.Mute)), NewStopwatch(10*time.Second), time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	s := conn.(*socket)
+	for seconds, want := range map[int]unix.Linger{-1: {}, 0: {Onoff: 1}, 5: {Onoff: 1, Linger: 5}} {
+		if err := s.SetLinger(seconds); err != nil {
+			t.Fatal(err)
+		}
+		raw, err := s.SyscallConn()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got *unix.Linger
+		if raw.Control(func(fd uintptr) { got, err = unix.GetsockoptLinger(int(fd), unix.SOL_SOCKET, unix.SO_LINGER) }); err != nil || got.Onoff != want.Onoff || want.Onoff != 0 && *got != want {
+			t.Errorf("%d s: linger %+v, error %v, want %+v", seconds, got, err, want)
+		}
+	}
+}
+
 // A connection that has met itself is none: nobody listens there. Of a range of ports
 // so small that every connection comes from the one that is asked, each try does so.
 func TestSocketMeetsItself(t *testing.T) {

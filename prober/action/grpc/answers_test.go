@@ -123,6 +123,40 @@ func answers() map[string]answer {
 			p.WriteHeaders(http2.HeadersFrameParam{StreamID: id})
 			p.on(func() error { return p.WriteContinuation(id, false, p.fields("x-a", long)) })
 		}),
+		"zero credit":         says(func(p *peer, id uint32) { p.WriteWindowUpdate(id, 0); p.rest(id) }),
+		"zero credit for all": says(func(p *peer, id uint32) { p.WriteWindowUpdate(0, 0); p.rest(id) }),
+		"bad binary": says(func(p *peer, id uint32) {
+			p.well(id, "x-bin", "!!")
+			p.WriteData(id, false, servingMessage)
+			p.head(id, true, "grpc-status", "0")
+		}),
+		"status comes second": says(func(p *peer, id uint32) {
+			p.head(id, false, "content-type", "application/grpc", ":status", "200")
+			p.WriteData(id, false, servingMessage)
+			p.head(id, true, "grpc-status", "0")
+		}),
+		"long question, narrow connection": {service: strings.Repeat("s", 100000), serve: func(p *peer) {
+			p.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 200000})
+			p.narrow()
+		}},
+		"long question, narrow stream": {service: strings.Repeat("s", 100000), serve: func(p *peer) {
+			p.WriteSettings()
+			p.WriteWindowUpdate(0, 100000)
+			p.narrow()
+		}},
+		"no table, and the client says so": {service: strings.Repeat("s", 20000), serve: func(p *peer) {
+			p.WriteSettings(http2.Setting{ID: http2.SettingHeaderTableSize, Val: 0})
+			for {
+				frame, err := p.ReadFrame()
+				if h, ok := frame.(*http2.HeadersFrame); err != nil || ok && h.HeaderBlockFragment()[0] != 0x20 {
+					p.conn.Close()
+					return
+				} else if ok {
+					break
+				}
+			}
+			p.rest(p.request())
+		}},
 		"long headers": says(func(p *peer, id uint32) {
 			p.head(id, false, ":status", "200", "content-type", "application/grpc", "x", strings.Repeat(long, 5))
 			p.rest(id)
@@ -207,10 +241,29 @@ func (p *peer) on(write func() error) {
 // endless sends headers of more than 64 KiB.
 func (p *peer) endless(id uint32) {
 	p.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: p.fields(":status", "200", "content-type", "application/grpc")})
-	for range 50 {
+	for range 23 {
 		p.WriteContinuation(id, false, p.fields("x-a", strings.Repeat("x", 3000)))
 	}
 	p.WriteContinuation(id, true, nil)
+	p.WriteData(id, false, servingMessage)
+	p.head(id, true, "grpc-status", "0")
+}
+
+// narrow answers a long request that keeps to windows of 65535 bytes.
+func (p *peer) narrow() {
+	for size := 0; size < 65535; {
+		frame, err := p.ReadFrame()
+		if data, ok := frame.(*http2.DataFrame); ok {
+			size += int(data.Length)
+		}
+		if err != nil || size > 65535 {
+			p.conn.Close()
+			return
+		}
+	}
+	p.WriteWindowUpdate(0, 100000)
+	p.WriteWindowUpdate(1, 100000)
+	p.rest(p.request())
 }
 
 // breakOff resets the connection.

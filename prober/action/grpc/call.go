@@ -35,14 +35,13 @@ type call struct {
 	ahead bool // the request is under way
 
 	// What the server takes.
-	streams    uint32
-	window     int64 // of a new stream
-	quota      int64 // of the connection
+	streams    uint32 // some, until the server gives a number
+	window     int64  // of a new stream
+	quota      int64  // of the connection
 	headerList int64
 	resized    bool // the server has changed the size of its table of headers
 
 	draining bool
-	lastAway uint32
 	stream   *stream
 }
 
@@ -50,7 +49,7 @@ type call struct {
 func newCall(a *attempt, conn io.ReadWriter, s *sight, ahead bool) *call {
 	c := &call{
 		attempt: a, conn: conn, seen: s, skip: s.sent, ahead: ahead,
-		streams: 100, window: peerWindow, quota: peerWindow, headerList: math.MaxInt64,
+		streams: 1, window: peerWindow, quota: peerWindow, headerList: math.MaxInt64,
 	}
 	c.in = http2.NewFramer(nil, bufio.NewReaderSize(c, sightSize))
 	c.in.SetMaxReadFrameSize(peerFrame)
@@ -92,9 +91,6 @@ func (c *call) run() ending {
 	settings, ok := frame.(*http2.SettingsFrame)
 	if !ok {
 		return ending{err: fmt.Errorf("the server begins with %T, not with its settings", frame)}
-	}
-	if !settings.IsAck() {
-		c.streams = math.MaxUint32
 	}
 	c.apply(settings)
 	fits := c.streams > 0 && c.window >= int64(len(c.message)) && c.headerList >= int64(c.listSize)
@@ -259,12 +255,9 @@ func (c *call) apply(frame *http2.SettingsFrame) {
 }
 
 // away acts on a GOAWAY: the request goes on if the server says that it looks at streams
-// up to that of the request. As in grpc-go, a GOAWAY that makes no sense has no effect.
+// up to that of the request.
 func (c *call) away(last uint32) {
-	if last > 0 && last%2 == 0 || c.draining && last > c.lastAway {
-		return
-	}
-	c.draining, c.lastAway = true, last
+	c.draining = true
 	if s := c.stream; s != nil && !s.ended && s.id > last {
 		s.refuse()
 	}

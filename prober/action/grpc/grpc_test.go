@@ -5,12 +5,14 @@ package grpc
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"fmt"
 	"net"
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -121,6 +123,31 @@ func TestGRPCUnconnected(t *testing.T) {
 		})
 	}
 	all.Wait()
+	certificates := actiontest.WebServer(t, nil, actiontest.Protocols((*http.Protocols).SetHTTP1), true).TLS.Certificates
+	var once atomic.Bool
+	for _, c := range []struct {
+		name, mode string
+		serve      func(net.Conn)
+		want       action.Reason
+	}{
+		{"TLS without ALPN", "TLS", func(conn net.Conn) {
+			script(func(p *peer) { p.rest(p.begin()) })(tls.Server(conn, &tls.Config{Certificates: certificates}))
+		}, action.TLS},
+		{"TLS, then mute", "TLS", func(conn net.Conn) {
+			actiontest.Mute(tls.Server(conn, &tls.Config{Certificates: certificates, NextProtos: []string{"h2"}}))
+		}, action.Timeout},
+		{"resets, then mute", "", func(conn net.Conn) {
+			if once.Swap(true) {
+				actiontest.Mute(conn)
+				return
+			}
+			actiontest.ResetBy("")(conn)
+		}, action.ConnectionReset},
+	} {
+		if got, _ := grpcProbe(actiontest.Raw(t, c.serve), 1400*time.Millisecond, "", c.mode)(t.Context()); got.Success || got.Reason != c.want && got.Reason != action.AgentLate {
+			t.Errorf("%s: got %+v, want %s", c.name, got, c.want)
+		}
+	}
 	// A server may also begin well. What follows is up to how far the client has come.
 	settings := string([]byte{0, 0, 0, 4, 0, 0, 0, 0, 0}) // an empty SETTINGS frame
 	for _, then := range []string{"", strings.Repeat("nonsense", 10)} {

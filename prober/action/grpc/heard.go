@@ -4,11 +4,8 @@
 package grpc
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"net"
-	"os"
 
 	"github.com/prober-exporter/prober_exporter/prober/action"
 )
@@ -22,9 +19,8 @@ import (
 type heardConn struct {
 	net.Conn
 	attempt *attempt
-	begun   bool  // the peer has said something
-	said    bool  // there is nothing more to note
-	broken  error // of a write
+	begun   bool // the peer has said something
+	said    bool // there is nothing more to note
 }
 
 // Read reads and notes. As with any connection there is one reader at a time.
@@ -39,9 +35,6 @@ func (c *heardConn) Read(p []byte) (int, error) {
 	if err == nil {
 		return n, nil
 	}
-	if c.broken != nil && errors.Is(err, io.EOF) {
-		err = c.broken
-	}
 	if action.Classify(err) == action.ConnectionReset {
 		c.note(err)
 	}
@@ -54,18 +47,6 @@ func (c *heardConn) note(err error) {
 		c.said = true
 		c.attempt.hear(err)
 	}
-}
-
-// Write writes. Of a reset the system tells only once, and who writes may be the one
-// to hear it: then it is kept for the reader.
-func (c *heardConn) Write(p []byte) (int, error) {
-	n, err := c.Conn.Write(p)
-	op, _ := errors.AsType[*net.OpError](err)
-	call, ok := errors.AsType[*os.SyscallError](err)
-	if op != nil && ok && c.broken == nil {
-		c.broken = &net.OpError{Op: "read", Net: op.Net, Source: op.Source, Addr: op.Addr, Err: os.NewSyscallError("read", call.Err)}
-	}
-	return n, err
 }
 
 // firstByte judges how a server begins. HTTP/2 begins with a small SETTINGS frame, the

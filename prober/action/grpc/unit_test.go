@@ -11,9 +11,11 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
 
 	"github.com/prober-exporter/prober_exporter/prober/action"
@@ -102,5 +104,81 @@ func TestGRPCHello(t *testing.T) {
 		if seen[0] != seen[1] {
 			t.Errorf("%s: the usual way:\n%s\nthis one:\n%s", host, seen[0], seen[1])
 		}
+	}
+}
+
+// What has been acknowledged at a glance is not acknowledged again.
+func TestGRPCAcknowledgesOnce(t *testing.T) {
+	acks := make(chan [2]int, 1)
+	address := actiontest.Raw(t, script(func(p *peer) {
+		id := p.begin()
+		p.WritePing(false, [8]byte{1})
+		p.well(id, "x-bin", "AA") // not plain
+		p.WriteData(id, false, servingMessage)
+		p.head(id, true, "grpc-status", "0")
+		var n [2]int // of SETTINGS, of PING
+		for {
+			frame, err := p.ReadFrame()
+			if err != nil {
+				acks <- n
+				return
+			}
+			switch frame := frame.(type) {
+			case *http2.SettingsFrame:
+				n[0]++
+			case *http2.PingFrame:
+				if frame.IsAck() {
+					n[1]++
+				}
+			}
+		}
+	}))
+	if got := actiontest.Attempt(t, grpcProbe(address, 10*time.Second, "", "")); !got.Success {
+		t.Errorf("got %+v", got)
+	}
+	// A client that has its answer need not wait to acknowledge the rest.
+	if n := <-acks; n[0] > 1 || n[1] > 1 {
+		t.Errorf("%d SETTINGS and %d PING are acknowledged, of one each", n[0], n[1])
+	}
+}
+
+// A server that cancels when the time is up has run out of it; else it has failed.
+func TestGRPCCanceled(t *testing.T) {
+	for _, c := range []struct {
+		code     http2.ErrCode
+		timeIsUp bool
+		want     action.Reason
+	}{
+		{http2.ErrCodeCancel, true, action.Timeout},
+		{http2.ErrCodeCancel, false, action.GRPCStatus},
+		{http2.ErrCodeInternal, true, action.GRPCStatus},
+	} {
+		s := &stream{check: checkOf(time.Second)}
+		if s.reset(c.code, c.timeIsUp); !s.ended || s.outcome.Reason != c.want {
+			t.Errorf("%+v: got %+v", c, s.outcome)
+		}
+	}
+}
+
+// A request that is sent away unread is made again at once, but three times at most; and
+// after each failure in a row the next try waits longer.
+func TestGRPCConnections(t *testing.T) {
+	for name, c := range map[string]struct {
+		timeout time.Duration
+		serve   func(net.Conn)
+		most    int32
+	}{
+		"sent away": {700 * time.Millisecond, script(func(p *peer) { p.begin(); p.WriteGoAway(0, http2.ErrCodeNo, nil) }), 4},
+		"resets":    {3200 * time.Millisecond, actiontest.ResetBy(""), 3}, // after 1 s and 2.6 s
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var n atomic.Int32
+			address := actiontest.Raw(t, func(conn net.Conn) { n.Add(1); c.serve(conn) })
+			got := actiontest.Attempt(t, grpcProbe(address, c.timeout, "", ""))
+			if got.Success || n.Load() > c.most || n.Load() < 2 {
+				t.Errorf("%d connections, want %d; got %+v", n.Load(), c.most, got)
+			}
+		})
 	}
 }
