@@ -241,7 +241,7 @@ func (p *peer) on(write func() error) {
 // endless sends headers of more than 64 KiB.
 func (p *peer) endless(id uint32) {
 	p.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: p.fields(":status", "200", "content-type", "application/grpc")})
-	for range 23 {
+	for range 22 { // more, and the framer breaks the connection
 		p.WriteContinuation(id, false, p.fields("x-a", strings.Repeat("x", 3000)))
 	}
 	p.WriteContinuation(id, true, nil)
@@ -260,6 +260,15 @@ func (p *peer) narrow() {
 			p.conn.Close()
 			return
 		}
+	}
+	p.WritePing(false, [8]byte{})
+	for pinged := false; !pinged; {
+		frame, err := p.ReadFrame()
+		if _, more := frame.(*http2.DataFrame); err != nil || more {
+			p.conn.Close()
+			return
+		}
+		_, pinged = frame.(*http2.PingFrame)
 	}
 	p.WriteWindowUpdate(0, 100000)
 	p.WriteWindowUpdate(1, 100000)

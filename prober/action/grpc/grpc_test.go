@@ -136,13 +136,13 @@ func TestGRPCUnconnected(t *testing.T) {
 		{"TLS, then mute", "TLS", func(conn net.Conn) {
 			actiontest.Mute(tls.Server(conn, &tls.Config{Certificates: certificates, NextProtos: []string{"h2"}}))
 		}, action.Timeout},
-		{"resets, then mute", "", func(conn net.Conn) {
+		{"resets, then mute", "TLS", func(conn net.Conn) {
 			if once.Swap(true) {
 				actiontest.Mute(conn)
 				return
 			}
 			actiontest.ResetBy("")(conn)
-		}, action.ConnectionReset},
+		}, action.TLS},
 	} {
 		if got, _ := grpcProbe(actiontest.Raw(t, c.serve), 1400*time.Millisecond, "", c.mode)(t.Context()); got.Success || got.Reason != c.want && got.Reason != action.AgentLate {
 			t.Errorf("%s: got %+v, want %s", c.name, got, c.want)
