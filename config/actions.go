@@ -158,8 +158,8 @@ var actions = []actionKind{
 	},
 }
 
-// actionNames returns the names of all actions.
-func actionNames() []string {
+// ActionNames returns the names of all actions, in the order of the documentation.
+func ActionNames() []string {
 	names := make([]string, len(actions))
 	for i, a := range actions {
 		names[i] = a.name
@@ -183,7 +183,7 @@ func (d *decoder) action(o object, p *Probe, t *Target) {
 		}
 	}
 	if !found {
-		names, last := actionNames(), len(actions)-1
+		names, last := ActionNames(), len(actions)-1
 		d.wrong(o.value, "must specify a handler type: %s or %s", strings.Join(names[:last], ", "), names[last])
 	}
 }

@@ -41,7 +41,7 @@ func TestGolden(t *testing.T) {
 			got := map[string]string{}
 			if err != nil {
 				// So a new action changes none of the files.
-				names, last := actionNames(), len(actions)-1
+				names, last := ActionNames(), len(actions)-1
 				list := strings.Join(names[:last], ", ") + " or " + names[last]
 				got["want"] = strings.ReplaceAll(err.Error(), list, "ACTIONS") + "\n"
 			}

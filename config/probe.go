@@ -22,7 +22,7 @@ const (
 
 // probeFields returns the keys of a probe.
 func probeFields() []string {
-	return append(actionNames(),
+	return append(ActionNames(),
 		"initialDelaySeconds", "timeoutSeconds",
 		"periodSeconds", "successThreshold", "failureThreshold", "terminationGracePeriodSeconds")
 }

@@ -6,8 +6,10 @@ package prober
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +19,15 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action"
 	"github.com/prober-exporter/prober_exporter/prober/action/actiontest"
 )
+
+// Each action that the file can have can be done, and no other.
+func TestActionsAreThoseOfTheFile(t *testing.T) {
+	names := config.ActionNames()
+	slices.Sort(names)
+	if got := slices.Sorted(maps.Keys(actions)); !slices.Equal(got, names) {
+		t.Errorf("actions %q, in the file %q", got, names)
+	}
+}
 
 // What a probe asks is told without what is secret of it.
 func TestAddress(t *testing.T) {
