@@ -12,13 +12,13 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action/tcpsocket"
 )
 
-// actions are all actions, by their names in the configuration.
+// actions holds every action, by its name in the configuration.
 var actions = map[string]struct {
 	// new returns what an attempt of one of a target's probes does.
 	new func(*config.Target, *config.Probe) action.Func
 	// files returns how many files an attempt has open at most.
 	files func(*config.Target, *config.Probe) int
-	// address returns what an attempt asks, for people to read; a command has none.
+	// address returns the address an attempt asks, for people to read; "" for a command.
 	address func(*config.Target, *config.Probe) string
 }{
 	"exec":      {exec.New, exec.Files, exec.Address},
@@ -33,6 +33,6 @@ func newAction(t *config.Target, p *config.Probe) action.Func { return actions[p
 // filesOf returns how many files an attempt of one of t's probes has open at most.
 func filesOf(t *config.Target, p *config.Probe) int { return actions[p.Action()].files(t, p) }
 
-// addressOf returns what one of t's probes asks: a URL without its userinfo, a host and
-// port, or nothing for a command.
+// addressOf returns the address that one of t's probes asks: a URL without its userinfo, a
+// host and port, or "" for a command.
 func addressOf(t *config.Target, p *config.Probe) string { return actions[p.Action()].address(t, p) }

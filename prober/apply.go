@@ -14,14 +14,13 @@ import (
 	"github.com/prober-exporter/prober_exporter/gate"
 )
 
-// This file makes a configuration the one that is probed, and ends and begins workers for that.
+// This file applies a configuration: it ends the workers of the old one and starts the new ones.
 
-// Apply makes cfg the configuration. A target that is equal keeps its workers and
-// all that is known of it; a changed one keeps its instance, its published results
-// and, where the labels are equal, its counters. Attempts that the new configuration
-// would not make are cut short; Apply waits a moment for them, and what does not end
-// then keeps its own probe waiting and nothing else. It does not fail but with
-// ErrStopping.
+// Apply makes cfg the configuration. An unchanged target keeps its workers and its whole
+// state. A changed target keeps its instance, its published results and, if its labels are
+// equal, its counters. Apply cancels the attempts that the new configuration would not make
+// and waits up to leaveTime for them; an attempt that goes on after that delays only its
+// own probe. The only error is ErrStopping.
 func (m *Manager) Apply(cfg *config.Config) error {
 	cut, entries, err := m.apply(cfg)
 	logAll(entries)
@@ -29,7 +28,7 @@ func (m *Manager) Apply(cfg *config.Config) error {
 	return err
 }
 
-// apply does so, and returns the workers to wait for, and what is to be logged.
+// apply is Apply without the wait. It returns the workers to wait for and the lines to log.
 func (m *Manager) apply(cfg *config.Config) (cut []*leaver, entries []entry, err error) {
 	m.applying.Lock()
 	defer m.applying.Unlock()
@@ -67,7 +66,7 @@ func (m *Manager) apply(cfg *config.Config) (cut []*leaver, entries []entry, err
 	for i := range cfg.Targets {
 		if c := &cfg.Targets[i]; after[i] == nil {
 			if len(before) > 0 {
-				// One that outlives the next reloads must not keep all of this file in memory.
+				// A target that outlives the next reloads must not keep this whole file in memory.
 				alone := *c
 				c = &alone
 			}
@@ -94,7 +93,7 @@ func (m *Manager) apply(cfg *config.Config) (cut []*leaver, entries []entry, err
 	entries = append(entries, m.sourcesChosen(begun)...)
 	m.startAll(begun, beforeByName)
 	for _, t := range begun {
-		entries = append(entries, t.refresh(time.Now())...) // what its source saw before anybody could be told
+		entries = append(entries, t.refresh(time.Now())...) // for what its source saw before the target was in the list
 	}
 	for _, was := range ended {
 		if is := byName[was.cfg.Name]; is == nil || keyOf(&is.cfg.Instance) != keyOf(&was.cfg.Instance) {
@@ -104,9 +103,9 @@ func (m *Manager) apply(cfg *config.Config) (cut []*leaver, entries []entry, err
 	return cut, entries, nil
 }
 
-// startAll plans the first turn of every probe. One that goes on as before a reload stays
-// on its grid, so that no reload makes attempts come closer than a period. Any other gets
-// a phase: a random wait that is short for few probes and spreads many of them out.
+// startAll plans the first turn of every probe. A probe that goes on as before a reload
+// stays on its grid, so that no reload brings two attempts closer than a period. Any other
+// probe gets a phase: a random wait, short for a few probes, that spreads many of them out.
 func (m *Manager) startAll(targets []*target, before map[string]*target) {
 	phases := newPhases(targets)
 	for _, t := range targets {
@@ -126,8 +125,8 @@ func (m *Manager) startAll(targets []*target, before map[string]*target) {
 	}
 }
 
-// sourcesChosen says where the instances of these targets come from, one line for all
-// that have it for the same reason.
+// sourcesChosen returns the lines that say which source the agent has chosen for these
+// targets: one line for all targets with the same reason.
 func (m *Manager) sourcesChosen(targets []*target) (entries []entry) {
 	names := map[string][]string{}
 	var whys []*config.Instance
@@ -149,13 +148,13 @@ func (m *Manager) sourcesChosen(targets []*target) (entries []entry) {
 	return entries
 }
 
-// some returns the first of many names, for a line of the log.
+// some returns the first ten names, for a log line.
 func some(names []string) string {
 	const most = 10
 	return strings.Join(names[:min(len(names), most)], ",")
 }
 
-// stopAll ends the workers of the kinds: it tells all of them, then waits for each.
+// stopAll ends the workers of the kinds: it stops all of them, then waits for each.
 func stopAll(targets []*target, kinds ...gate.Kind) {
 	for _, t := range targets {
 		for _, w := range t.workers {

@@ -16,15 +16,15 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/output"
 )
 
-// This file makes an attempt and lets it count: for the counters, the history, the gate and
-// the log.
+// This file makes an attempt and counts it: for the counters, the history, the gate and the
+// log.
 
 // maxTries is how often an attempt that could not be made is tried (rule 7.2).
 const maxTries = 3
 
-// How many bytes of an output, a body and an address are logged: of a success just enough
-// to know it again. maxAddress and maxMessage are how many of an address and of a source's
-// message are shown at all.
+// The most bytes that a log line has of an output, a body or an address, and of the output
+// of a success: just enough to recognise it. maxAddress and maxMessage are the most bytes of
+// an address and of a source's message that the agent shows anywhere.
 const (
 	maxLoggedOutput  = 256
 	maxLoggedSuccess = 64
@@ -35,25 +35,25 @@ const (
 // errPanic stands for an attempt that ended in a panic.
 var errPanic = errors.New("panic in the action")
 
-// tried is what an attempt came to.
+// tried is the outcome of an attempt.
 type tried struct {
 	action.Outcome
-	// err says that the attempt says nothing of the target and is dropped.
+	// err is not nil if the attempt says nothing about the target and does not count.
 	err error
 }
 
-// attempt is one execution of an action, tries included, that has ended.
+// attempt is one finished execution of an action, tries included.
 type attempt struct {
 	tried
-	// changes are those of the instance when it began.
+	// changes is life.changes when the attempt began.
 	changes      uint64
 	began, ended time.Time
 }
 
 func (a *attempt) took() time.Duration { return a.ended.Sub(a.began) }
 
-// try makes an attempt, again only if it could not be made, each time under the
-// full timeout (rules 7.2 and 7.3).
+// try makes an attempt. If the attempt could not be made, try repeats it, each time with
+// the full timeout (rules 7.2 and 7.3).
 func (w *worker) try(ctx context.Context) (made tried) {
 	w.target.m.inFlight.Add(1)
 	defer w.target.m.inFlight.Add(-1)
@@ -80,7 +80,7 @@ func (w *worker) tryOnce(ctx context.Context) (made tried) {
 	return made
 }
 
-// outcome is how the attempt counts.
+// outcome returns the outcome under which the attempt counts.
 func (made *tried) outcome() AttemptOutcome {
 	switch {
 	case made.err != nil:
@@ -91,7 +91,7 @@ func (made *tried) outcome() AttemptOutcome {
 	return Failed
 }
 
-// result is what the thresholds count.
+// result returns the result that the thresholds count.
 func (made *tried) result() gate.Result {
 	if made.Success {
 		return gate.Success
@@ -99,8 +99,8 @@ func (made *tried) result() gate.Result {
 	return gate.Failure
 }
 
-// conclude adds an attempt to all that is known of the probe and its target, and publishes
-// it, with target.mu held. It returns what is to be logged.
+// conclude adds an attempt to the state of the probe and its target, and publishes the
+// change. It returns the lines to log. The caller holds target.mu.
 func (w *worker) conclude(made attempt) (entries []entry) {
 	t := w.target
 	w.remember(&made)
@@ -110,16 +110,16 @@ func (w *worker) conclude(made attempt) (entries []entry) {
 	case made.changes == t.life.changes:
 		entries = append(entries, w.judge(&made, before)...)
 	case made.err == nil && before.InstanceID != inst.ID:
-		// Its instance has ended, was frozen, or was replaced: the attempt says nothing of
-		// what there is now. Only the run passes to the next instance (rule 4.22).
+		// The attempt's instance has ended, was frozen, or was replaced: the attempt says
+		// nothing about the current one. Only the run passes on (rule 4.22).
 		t.state = t.state.Fold(w.kind, made.result())
 	}
 	t.publish(inst, made.ended)
 	return entries
 }
 
-// remember adds an attempt to the counters and the history, and makes what the target has
-// said fit to be kept. With target.mu held.
+// remember cleans the target's output and adds the attempt to the counters and the history.
+// The caller holds target.mu.
 func (w *worker) remember(made *attempt) {
 	if made.err != nil && made.Output == "" {
 		made.Output = made.err.Error()
@@ -143,9 +143,9 @@ func (w *worker) remember(made *attempt) {
 	})
 }
 
-// judge lets an attempt count for the instance that it was made for: towards the
-// thresholds, the streak of failures and the standing. before is the probe's state so far.
-// It returns what is to be logged. With target.mu held.
+// judge counts an attempt whose instance is still the current one: towards the thresholds,
+// the streak of failures and the standing. before is the probe's state so far. judge returns
+// the lines to log. The caller holds target.mu.
 func (w *worker) judge(made *attempt, before gate.Probe) (entries []entry) {
 	t, outcome := w.target, made.outcome()
 	note := func(level slog.Level, message string, args ...any) {
@@ -183,7 +183,7 @@ func (w *worker) judge(made *attempt, before gate.Probe) (entries []entry) {
 	return entries
 }
 
-// clean makes what a target has said fit to be kept and shown.
+// clean cuts the target's output and takes secrets out of it.
 func (w *worker) clean(made *tried) {
 	most := maxFailureOutput
 	if made.outcome() == Successful {
@@ -195,8 +195,8 @@ func (w *worker) clean(made *tried) {
 	made.Address = scrub.Clean(made.Address, maxAddress)
 }
 
-// describe returns what a line of the log says of an attempt; before is the probe's
-// state before it.
+// describe returns the attributes of a log line about an attempt; before is the probe's
+// state before the attempt.
 func (w *worker) describe(made tried, before gate.Probe) []any {
 	var args []any
 	tell := func(name, text string, most int) {
@@ -233,10 +233,10 @@ func (w *worker) describe(made tried, before gate.Probe) []any {
 	return args
 }
 
-// address returns what the probe asks, fit to be shown.
+// address returns the address that the probe asks, cut and without secrets.
 func (w *worker) address() string {
 	return w.target.scrub.Clean(addressOf(w.target.cfg, w.probe), maxAddress)
 }
 
-// fraction says how far a run is on the way to its threshold.
+// fraction returns a run and its threshold as "2/3".
 func fraction(n, threshold int) string { return fmt.Sprintf("%d/%d", min(n, threshold), threshold) }

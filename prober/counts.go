@@ -10,20 +10,20 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action"
 )
 
-// counts are what a probe's series count.
+// counts are the counters behind a probe's series.
 type counts struct {
 	successful  sparse
-	others      *others // nil until there is one: most probes never fail
+	others      *others // nil until an attempt does not succeed: most probes never fail
 	transitions uint64
 }
 
-// others are the attempts that did not succeed.
+// others counts the attempts that did not succeed.
 type others struct {
 	failed, unknown sparse
 	reasons         []ReasonCount
 }
 
-// of returns the attempts of one outcome.
+// of returns the durations of the attempts with an outcome.
 func (c *counts) of(o AttemptOutcome) *sparse {
 	switch {
 	case o == Successful:
@@ -46,7 +46,7 @@ func (c *counts) count(o AttemptOutcome, reason action.Reason, d time.Duration) 
 	c.of(o).observe(d)
 }
 
-// because counts a reason.
+// because counts one attempt with a reason.
 func (u *others) because(reason action.Reason) {
 	i := slices.IndexFunc(u.reasons, func(r ReasonCount) bool { return r.Reason == reason })
 	if i < 0 {

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// This file decides when turns are due: on the grid of each probe, in slots of time that all
-// probes share.
+// This file decides when turns are due: at the points of each probe's grid, which begin the
+// slots of time that all probes share.
 
-// slotWidth is the grid on which the phases of all probes lie: one wake-up then
-// serves many probes. A period shorter than ten slots has narrower ones.
+// slotWidth is the width of the slots in which turns begin, so that one wake-up serves many
+// probes. A period shorter than ten slots has narrower slots.
 const slotWidth = 50 * time.Millisecond
 
 // slot returns how wide the slots of a period are.
 func slot(period time.Duration) time.Duration { return max(min(slotWidth, period/10), 1) }
 
-// slotBefore returns the beginning of the slot that holds at.
+// slotBefore returns the beginning of the slot that contains at.
 func (m *Manager) slotBefore(at time.Time, period time.Duration) time.Time {
 	return at.Add(-(at.Sub(m.epoch) % slot(period)))
 }
@@ -31,16 +31,16 @@ func (m *Manager) slotAfter(at time.Time, period time.Duration) time.Time {
 	return at
 }
 
-// moment is a time as a worker keeps it, in a third of the room: nanoseconds since the
-// manager began, from 1; 0 is none.
+// moment is a time in a third of the memory of time.Time: nanoseconds since the manager
+// began, plus 1; 0 means none.
 type moment int64
 
 func (m *Manager) moment(t time.Time) moment { return moment(t.Sub(m.epoch)) + 1 }
 
 func (m *Manager) timeOf(at moment) time.Time { return m.epoch.Add(time.Duration(at - 1)) }
 
-// next returns the point of the grid of the turn after this one. If points were
-// missed, the latest of them is taken, at once; the others are dropped (rule 5.3).
+// next returns the point of the grid for the next turn. If the worker has missed points,
+// next returns the latest of them, which is due at once, and drops the others (rule 5.3).
 func (w *worker) next(now time.Time) time.Time {
 	if w.poked {
 		return now
@@ -48,7 +48,7 @@ func (w *worker) next(now time.Time) time.Time {
 	return w.latest(w.target.m.timeOf(w.due).Add(w.probe.Period), now)
 }
 
-// latest returns a point of the grid or, if that is past, the latest one after it that is.
+// latest returns point or, if point is past, the latest point of the grid that is past.
 func (w *worker) latest(point, now time.Time) time.Time {
 	if late := now.Sub(point); late > 0 {
 		point = point.Add(late.Truncate(w.probe.Period))
@@ -56,15 +56,14 @@ func (w *worker) latest(point, now time.Time) time.Time {
 	return point
 }
 
-// phases are how long the probes of some targets wait before their first turn: a time
-// at random, as short for few probes as it may be, and below the period. Of the probes
-// that are spread over the same time, each has a part of it to itself: what falls on
-// one slot waits for each other, and by chance alone some slots would be half as full
-// again as most.
+// phases decides how long each probe of some targets waits before its first turn: a random
+// time below the period, and short for a few probes. The probes that share a spread divide
+// it into equal parts, one for each: probes in one slot wait for each other, and pure chance
+// would make some slots half as full again as most.
 type phases struct {
 	probes int
-	free   map[time.Duration][]int // by spread: the parts that are left, in no order
-	parts  map[time.Duration]int   // by spread: how many there were
+	free   map[time.Duration][]int // by spread: the parts not drawn yet, shuffled
+	parts  map[time.Duration]int   // by spread: the number of parts
 }
 
 func newPhases(targets []*target) *phases {
@@ -83,12 +82,12 @@ func newPhases(targets []*target) *phases {
 	return p
 }
 
-// spread returns the time below which probes of a period wait.
+// spread returns the upper bound of the wait of probes with a period.
 func (p *phases) spread(period time.Duration) time.Duration {
 	return min(period, time.Duration(p.probes)*time.Millisecond)
 }
 
-// draw returns how long one of the probes waits. It is called once for each.
+// draw returns how long a probe with that period waits. Each probe draws once.
 func (p *phases) draw(period time.Duration) time.Duration {
 	spread := p.spread(period)
 	last := len(p.free[spread]) - 1

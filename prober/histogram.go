@@ -13,16 +13,16 @@ import (
 // buckets: three a decade from 0.5 ms to 10 s.
 var classicBounds = [...]float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 
-// ClassicBounds returns the upper bounds of the classic buckets, in seconds; the
-// bucket above the last one is not among them.
+// ClassicBounds returns the upper bounds of the classic buckets, in seconds, without the
+// +Inf bucket.
 func ClassicBounds() []float64 { return slices.Clone(classicBounds[:]) }
 
 const (
-	// maxSchema is the resolution that a histogram begins with: eight native buckets
-	// for each power of two, each 9 % wide.
+	// maxSchema is the resolution of a new histogram: eight native buckets for each power
+	// of two, each 9 % wide.
 	maxSchema = 3
-	// maxNative is how many native buckets a histogram may have; beyond it, it halves
-	// its resolution.
+	// maxNative is how many native buckets a histogram may have; with more, the histogram
+	// halves its resolution.
 	maxNative = 100
 )
 
@@ -30,12 +30,12 @@ const (
 // client_golang's default.
 const NativeZeroThreshold = 0x1p-128
 
-// Histogram is a copy of counted durations, as a classic and a native histogram in one.
-// The zero value is empty.
+// Histogram is a copy of counted durations: a classic and a native histogram in one. The
+// zero value is empty.
 type Histogram struct {
 	Count uint64
 	Sum   float64 // seconds
-	// Classic has the count of each classic bucket, not cumulated; nil while empty.
+	// Classic has the count of each classic bucket, not cumulative; nil while empty.
 	Classic []uint64
 	// Schema is the resolution of Native: 2^Schema buckets for each power of two.
 	Schema int32
@@ -45,15 +45,15 @@ type Histogram struct {
 	Native []NativeBucket
 }
 
-// NativeBucket is a native bucket: its upper bound is 2^(Index / 2^Schema).
+// NativeBucket is a native bucket with the upper bound 2^(Index / 2^Schema).
 type NativeBucket struct {
 	Index int32
 	Count uint64
 }
 
-// nativeIndex returns the index of the native bucket that holds v > 0: the least i
-// with v <= 2^(i / 2^schema). It compares with the bounds within a power of two, as
-// a logarithm would put a value that lies on a bound on either side of it.
+// nativeIndex returns the index of the native bucket that holds v > 0: the least i with
+// v <= 2^(i / 2^schema). nativeIndex compares v with the bounds, because a logarithm may
+// put a value that lies on a bound on either side.
 func nativeIndex(v float64, schema int32) int32 {
 	frac, exp := math.Frexp(v) // v = frac · 2^exp, frac in [0.5, 1)
 	perOctave := 1 << schema

@@ -14,21 +14,20 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/output"
 )
 
-// This file remembers the last attempts of a probe, in little room.
+// This file remembers the last attempts of a probe in little memory.
 
 const (
-	// historySize is how many attempts a probe remembers one by one, and how many lines:
-	// equal attempts in a row are one. Those that succeeded and those that did not have as
-	// many lines each, so that neither push the others out.
+	// historySize is how many attempts a probe remembers one by one, and how many lines of
+	// equal attempts in a row. Successes and the other outcomes have historySize lines each,
+	// so that neither push the others out.
 	historySize = 20
-	// How many bytes of an attempt's output are remembered. A body is of interest
-	// where it explains a failure.
+	// The most bytes that a probe remembers of an attempt's output and of a failure's body.
 	maxSuccessOutput = 256
 	maxFailureOutput = 1024
 	maxBody          = 256
 )
 
-// record is an attempt as it is told.
+// record is an attempt before the history packs it.
 type record struct {
 	start    int64 // Unix nanoseconds
 	duration time.Duration
@@ -41,8 +40,8 @@ type record struct {
 	warning  bool
 }
 
-// mark is an attempt by itself, packed: when, how long, and how it ended. Why it failed
-// is in the line that it is part of.
+// mark is a single attempt, packed: when it began, how long it took and how it ended. The
+// line that contains the attempt has the reason.
 type mark struct {
 	start   int64
 	seconds float32
@@ -52,24 +51,24 @@ type mark struct {
 
 // line is equal attempts in a row, packed.
 type line struct {
-	first, last int64 // when they began, Unix nanoseconds
+	first, last int64 // when the first and the last attempt began, Unix nanoseconds
 	duration    time.Duration
 	output      string
-	more        *more                        // of the last one; nil for most
+	more        *more                        // of the last attempt; nil for most
 	reason      unique.Handle[action.Reason] // half of a string's size
-	count       uint32                       // as far as it goes
+	count       uint32                       // stops at the largest value
 	outcome     AttemptOutcome
 	warning     bool
 }
 
-// more is what only some failures have to tell.
+// more is what only some failures have.
 type more struct {
 	body, address string
 	exitCode      int
 }
 
-// newLine returns a line of one attempt. Its texts are copies, as they may be small parts
-// of large ones.
+// newLine returns a line of one attempt. It copies the texts, which may be small parts of
+// large strings.
 func newLine(rec record) line {
 	l := line{
 		first:    rec.start,
@@ -85,7 +84,7 @@ func newLine(rec record) line {
 	return l
 }
 
-// told returns what only some failures have to tell.
+// told returns what only some failures have, or the zero value.
 func (l *line) told() more {
 	if l.more == nil {
 		return more{}
@@ -93,22 +92,22 @@ func (l *line) told() more {
 	return *l.more
 }
 
-// tell takes that over.
+// tell stores what only some failures have.
 func (l *line) tell(rec record) {
 	if (l.told() != more{rec.body, rec.address, rec.exitCode}) {
 		l.more = &more{strings.Clone(rec.body), strings.Clone(rec.address), rec.exitCode}
 	}
 }
 
-// same reports whether an attempt says what those of the line say. A body does not count:
-// it may have a time or a number in it that is never the same.
+// same reports whether an attempt equals those of the line. The body is not compared: it may
+// contain a time or a number that differs each time.
 func (l *line) same(rec record) bool {
 	return l.outcome == rec.outcome && l.warning == rec.warning && l.told().exitCode == rec.exitCode &&
 		l.reason.Value() == rec.reason && sameOutput(l.output, rec.output)
 }
 
-// sameOutput compares outputs but for the local port of a connection, which is another one
-// each time.
+// sameOutput compares outputs except for the local port of a connection, which differs each
+// time.
 func sameOutput(a, b string) bool {
 	if a == b {
 		return true
@@ -123,7 +122,7 @@ func sameOutput(a, b string) bool {
 	return fromA == fromB && strings.HasSuffix(fromA, ":")
 }
 
-// again takes note of another attempt that says the same.
+// again adds an equal attempt to the line.
 func (l *line) again(rec record) {
 	l.last, l.duration = rec.start, rec.duration
 	if l.count < math.MaxUint32 {
@@ -132,7 +131,7 @@ func (l *line) again(rec record) {
 	l.tell(rec)
 }
 
-// newest returns the last of the attempts by itself.
+// newest returns a line of the last attempt alone.
 func (l *line) newest() *line {
 	n := *l
 	n.first, n.count = n.last, 1
@@ -164,8 +163,8 @@ func attemptsOf(lines []line) []Attempt {
 	return all
 }
 
-// push adds x to the newest historySize. Room grows as they come; what is full has none
-// that is never used.
+// push appends x and drops the oldest beyond historySize. The capacity grows with the
+// length, up to exactly historySize.
 func push[T any](s []T, x T) []T {
 	n := len(s)
 	if n == historySize {
@@ -179,23 +178,23 @@ func push[T any](s []T, x T) []T {
 	return append(s, x)
 }
 
-// history is the last attempts of a probe, oldest first.
+// history holds the last attempts of a probe, oldest first.
 type history struct {
 	marks     []mark
 	successes []line
-	failures  *failures // nil while there is none: most probes never fail
+	failures  *failures // nil until an attempt does not succeed: most probes never fail
 }
 
-// failures is what is known of the attempts that did not succeed.
+// failures holds the attempts that did not succeed.
 type failures struct {
 	lines  []line
-	streak uint64        // failed ones since the last success
-	first  *line         // the first of them
-	reason action.Reason // of the last of them
+	streak uint64        // failed attempts since the last success
+	first  *line         // the first attempt of the streak
+	reason action.Reason // of the last attempt of the streak
 	unable action.Reason // of the last attempt, if it could not be made
 }
 
-// attempts returns the lines.
+// attempts returns the lines as attempts.
 func (f *failures) attempts() []Attempt {
 	if f == nil {
 		return []Attempt{}
@@ -219,7 +218,7 @@ func (f *failures) forget() {
 }
 
 func (h *history) add(rec record) {
-	// A line goes on only if nothing else was in between.
+	// A line grows only if no attempt of the other kind came between.
 	inRow := len(h.marks) > 0 && (h.marks[len(h.marks)-1].outcome == Successful) == (rec.outcome == Successful)
 	h.marks = push(h.marks, mark{rec.start, float32(rec.duration.Seconds()), rec.outcome, rec.warning})
 	lines, most := &h.successes, maxSuccessOutput
@@ -244,7 +243,7 @@ func (h *history) last() []Attempt {
 	return all[max(0, len(all)-historySize):]
 }
 
-// tell adds to a status what is remembered.
+// tell copies the history into a status.
 func (h *history) tell(s *ProbeStatus) {
 	s.Attempts, s.LastFailures = h.last(), h.failures.attempts()
 	s.Marks = make([]Mark, len(h.marks))
@@ -260,7 +259,7 @@ func (h *history) tell(s *ProbeStatus) {
 	}
 }
 
-// reason returns why an attempt of the marks failed: each has its line still.
+// reason returns why a marked attempt failed. The line of each mark still exists.
 func (h *history) reason(m mark) action.Reason {
 	if m.outcome == Successful {
 		return ""

@@ -13,12 +13,12 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/instance"
 )
 
-// This file says what a target keeps over a reload: its state, and the grid of its probes.
+// This file decides what a target keeps over a reload: its state and the grid of its probes.
 
-// inherit takes over from the target's former configuration, which has retired. It
-// returns what is to be logged.
+// inherit takes over the state of before, the same target under the former configuration,
+// which has retired. It returns the lines to log.
 func (t *target) inherit(before *target, params [gate.NumKinds]gate.Params, changed [gate.NumKinds]bool) []entry {
-	before.mu.Lock() // its last turns may be on their way out
+	before.mu.Lock() // its last turns may still be ending
 	defer before.mu.Unlock()
 	t.life, t.state = before.life.clone(), before.state
 	t.flags, t.since = before.flags, before.since
@@ -31,7 +31,7 @@ func (t *target) inherit(before *target, params [gate.NumKinds]gate.Params, chan
 	case was.Source == is.Source && is.Source == config.SourceStatic:
 		t.source = before.source
 	case is.Source == config.SourceStatic && last.Phase == gate.Running:
-		t.source = instance.Static{StartedAt: last.StartedAt} // its delays go on
+		t.source = instance.Static{StartedAt: last.StartedAt} // the delays of the instance go on
 		t.life.keepFormer(last)
 	case keyOf(&was) != keyOf(&is), t.source.Instance(t.cfg.Name).ID != *before.retired:
 		t.life.keepFormer(last)
@@ -63,9 +63,9 @@ func (t *target) inherit(before *target, params [gate.NumKinds]gate.Params, chan
 	return entries
 }
 
-// sameAction reports whether a kind's attempts do the same under both
-// configurations; how often and how long they may take is not part of it. The same
-// command in another container is another action.
+// sameAction reports whether a kind's attempts do the same under both configurations,
+// whatever their period and timeout. The same command in another container is another
+// action.
 func sameAction(a, b *config.Target, k gate.Kind) bool {
 	what := func(t *config.Target) any {
 		p := t.Probe(k)
@@ -92,15 +92,16 @@ func sameAction(a, b *config.Target, k gate.Kind) bool {
 	return reflect.DeepEqual(what(a), what(b))
 }
 
-// sameRun reports whether what a kind's probe counts towards its thresholds goes on from
-// one configuration to the other.
+// sameRun reports whether a kind's run goes on from one configuration to the other: the
+// action and the thresholds are equal.
 func sameRun(a, b *config.Target, k gate.Kind) bool {
 	p, q := a.Probe(k), b.Probe(k)
 	return sameAction(a, b, k) && p.SuccessThreshold == q.SuccessThreshold && p.FailureThreshold == q.FailureThreshold
 }
 
-// goesOnFrom reports whether the target is where the one before it was: if not, its probes
-// have waited for that, and take a turn at once. Called without mu.
+// goesOnFrom reports whether the instance, its phase and started are the same as before the
+// reload. If not, the probes have waited for the change and take a turn at once. The caller
+// must not hold mu.
 func (t *target) goesOnFrom(before *target) bool {
 	before.mu.Lock()
 	was, started := before.life.seen, before.flags.started
@@ -110,8 +111,8 @@ func (t *target) goesOnFrom(before *target) bool {
 	return t.life.seen.ID == was.ID && t.life.seen.Phase == was.Phase && t.flags.started == started
 }
 
-// nextFor returns when the worker that a reload has put in the place of w, which may be
-// nil, takes its first turn, if it is to go on as w would have.
+// nextFor returns when is, the worker that a reload has put in the place of w, takes its
+// first turn, if is goes on as w would have. w may be nil.
 func (w *worker) nextFor(is *worker, now time.Time) (first time.Time, ok bool) {
 	if w == nil || !sameRun(w.target.cfg, is.target.cfg, w.kind) {
 		return time.Time{}, false

@@ -15,10 +15,10 @@ import (
 	"github.com/prober-exporter/prober_exporter/gate"
 )
 
-// This file ends the workers that a reload replaces or removes, also in the middle of a turn.
+// This file ends the workers that a reload replaces or removes, even in the middle of a turn.
 
-// leaveTime is how long a reload waits for the attempts that it has cut short. Mostly
-// they end at once; what does not end then may never end (a child that no kill reaches).
+// leaveTime is how long a reload waits for the attempts that it has cut short. Most end at
+// once; an attempt that has not ended by then may never end (a child that no kill reaches).
 const leaveTime = time.Second
 
 // probeName names a probe across reloads.
@@ -29,8 +29,8 @@ type probeName struct {
 
 func (p probeName) String() string { return p.target + "/" + p.kind.String() }
 
-// leaving are the workers that a reload has replaced, or removed, in the middle of a
-// turn. There is one for each probe at most: what comes after it begins once it has ended.
+// leaving holds the workers that a reload has replaced or removed in the middle of a turn,
+// at most one for each probe: its successor begins once it has ended.
 type leaving struct {
 	mu sync.Mutex // taken last
 	of map[probeName]*leaver
@@ -38,12 +38,12 @@ type leaving struct {
 
 type leaver struct {
 	*worker
-	ended chan struct{} // closed when its turn has ended
-	told  bool          // the log has said that it does not end
+	ended chan struct{} // closed at the end of its turn
+	told  bool          // a log line has said that it does not end
 	cut   bool          // its attempt has been cut short; guarded by target.mu
 }
 
-// add takes in a worker in the middle of a turn, with its target's mu held.
+// add adds a worker in the middle of a turn. The caller holds its target's mu.
 func (l *leaving) add(w *worker, cut bool) *leaver {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -55,7 +55,7 @@ func (l *leaving) add(w *worker, cut bool) *leaver {
 	return is
 }
 
-// remove takes out a worker whose turn has ended; nil if it is none of them.
+// remove removes and returns a worker whose turn has ended; nil if leaving does not hold it.
 func (l *leaving) remove(w *worker) *leaver {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,14 +67,14 @@ func (l *leaving) remove(w *worker) *leaver {
 	return nil
 }
 
-// has reports whether a probe of that name is to wait.
+// has reports whether a worker of that name has not ended.
 func (l *leaving) has(name probeName) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.of[name] != nil
 }
 
-// all returns the workers, in the order of their names.
+// all returns the workers, sorted by name.
 func (l *leaving) all() []*leaver {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,8 +86,8 @@ func (l *leaving) all() []*leaver {
 	return all
 }
 
-// tell returns those of some workers that have not ended and that the log has not told
-// of, which it does now.
+// tell returns the names of those of the workers that have not ended and that no log line
+// has named yet. The caller logs them.
 func (l *leaving) tell(of []*leaver) (names []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,14 +100,14 @@ func (l *leaving) tell(of []*leaver) (names []string) {
 	return names
 }
 
-// workerEnded is the end of a worker that has been told to stop. If a reload has replaced
-// the worker, the one in its place takes over its last attempt, which may be nil, and begins.
+// workerEnded handles the end of a stopped worker. If a reload has replaced the worker, its
+// successor takes over the last attempt, which may be nil, and begins.
 func (m *Manager) workerEnded(w *worker, last *attempt) {
 	logAll(m.endLeaver(w, last))
 }
 
 func (m *Manager) endLeaver(w *worker, last *attempt) (entries []entry) {
-	m.swapping.Lock() // a target that is just being replaced is nobody's heir
+	m.swapping.Lock() // a target that is being replaced right now must not become the heir
 	defer m.swapping.Unlock()
 	is := m.leaving.remove(w)
 	if is == nil {
@@ -125,8 +125,8 @@ func (m *Manager) endLeaver(w *worker, last *attempt) (entries []entry) {
 	return entries
 }
 
-// takeOver makes the worker begin in the place of one that has ended, whose last attempt,
-// which may be nil, counts. It returns what is to be logged.
+// takeOver starts the worker in the place of before, which has ended, and counts before's
+// last attempt, which may be nil. It returns the lines to log.
 func (w *worker) takeOver(before *worker, last *attempt) (entries []entry) {
 	w.target.mu.Lock()
 	defer w.target.mu.Unlock()
@@ -134,10 +134,10 @@ func (w *worker) takeOver(before *worker, last *attempt) (entries []entry) {
 		return nil
 	}
 	if last != nil {
-		before.clean(&last.tried) // of secrets that were its own
+		before.clean(&last.tried) // the old configuration may have had other secrets
 		entries = w.conclude(*last)
 	}
-	if w.due != 0 && w.timer == nil { // else Apply has yet to begin it
+	if w.due != 0 && w.timer == nil { // else Apply has yet to start the worker
 		now := time.Now()
 		first := w.latest(w.target.m.timeOf(w.due), now)
 		if w.poked {
@@ -148,8 +148,8 @@ func (w *worker) takeOver(before *worker, last *attempt) (entries []entry) {
 	return entries
 }
 
-// reconsider cuts attempts short that a reload before this one let go on, and that this
-// configuration would not make so. It returns them.
+// reconsider cuts short the attempts that an earlier reload let go on and that the next
+// configuration would not make. It returns their workers.
 func (m *Manager) reconsider(next map[string]*config.Target) (cut []*leaver) {
 	now := time.Now()
 	for _, is := range m.leaving.all() {
@@ -165,9 +165,9 @@ func (m *Manager) reconsider(next map[string]*config.Target) (cut []*leaver) {
 	return cut
 }
 
-// attemptCounts reports whether the worker's attempt is one that another configuration of its
-// target, nil for none, would make as well: it counts there. One that should have ended
-// long ago does not. With target.mu held.
+// attemptCounts reports whether the worker's attempt counts under the next configuration of
+// its target, nil for none: next would make the same attempt, and the attempt should not have
+// ended long ago. The caller holds target.mu.
 func (w *worker) attemptCounts(next *config.Target, now time.Time) bool {
 	t, k := w.target, w.kind
 	if next == nil || next.Probe(k) == nil || w.began == 0 || now.Sub(t.m.timeOf(w.began))-leaveTime > maxTries*w.probe.Timeout {
@@ -176,12 +176,12 @@ func (w *worker) attemptCounts(next *config.Target, now time.Time) bool {
 	return w.probe.Timeout == next.Probe(k).Timeout && sameAction(t.cfg, next, k) && reflect.DeepEqual(t.cfg.Instance, next.Instance)
 }
 
-// retire ends the target's workers, without waiting for them. next is what comes after
-// it, or nil. It returns those whose attempts are cut short, and what is to be logged.
-// From now on nothing about the target changes. Called without mu.
+// retire ends the target's workers without waiting for them. next is the target's next
+// configuration, or nil. retire returns the workers whose attempts it has cut short and the
+// lines to log. From now on the target does not change. The caller must not hold mu.
 func (t *target) retire(next *config.Target) (cut []*leaver, entries []entry) {
 	now := time.Now()
-	entries = t.refresh(now) // what its source will not tell any more
+	entries = t.refresh(now) // the source will tell no more news of this target
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	id := t.source.Instance(t.cfg.Name).ID
@@ -190,7 +190,7 @@ func (t *target) retire(next *config.Target) (cut []*leaver, entries []entry) {
 		counts := w.attemptCounts(next, now)
 		w.halt(!counts)
 		switch {
-		case counts: // what comes after it counts from its turn
+		case counts: // the successor counts from this turn
 			w.due += moment(w.probe.Period)
 			t.m.leaving.add(w, false)
 		case w.stage != resting:
@@ -200,7 +200,7 @@ func (t *target) retire(next *config.Target) (cut []*leaver, entries []entry) {
 	return cut, entries
 }
 
-// seeOff waits for attempts that this reload has cut short, but not for ever, and logs
+// seeOff waits up to leaveTime for the attempts that this reload has cut short, and logs
 // which go on.
 func (m *Manager) seeOff(cut []*leaver) {
 	timer := time.NewTimer(leaveTime)

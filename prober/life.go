@@ -11,38 +11,38 @@ import (
 	"github.com/prober-exporter/prober_exporter/gate"
 )
 
-// life is what is remembered of a target's instances; it survives a reload.
+// life is what a target remembers of its instances; it survives a reload.
 type life struct {
-	seen     gate.Instance // what the source, or a declaration, said last
-	current  string        // ID of the instance that was seen last
+	seen     gate.Instance // what the source or a declaration reported last
+	current  string        // ID of the last instance
 	restarts uint64
-	changes  uint64 // of the instance, and of whether it runs
-	// startup is how long the current instance took until started; negative: unknown.
+	changes  uint64 // of the instance or its phase
+	// startup is how long the current instance took until started; negative if unknown.
 	startup time.Duration
 
 	rare *rare // nil for most targets
 }
 
-// rare is what few targets go through.
+// rare is state that only few targets need.
 type rare struct {
-	// declared counts the restarts that were declared of the source's instance of.
+	// declared counts the restarts declared of the source's instance whose ID is of.
 	declared   int
 	of         string
 	declaredAt time.Time
 
-	// former is the instance of a source that a reload has replaced. It stands in until
-	// the new source has seen the target, and is then taken for the same.
+	// former is the last instance of a source that a reload has replaced. former stands in
+	// until the new source sees the target; the target then takes the two for the same.
 	former gate.Instance
 }
 
-// blindHold bounds a hold while a source that would see the next instance sees nothing:
-// else a target that was restarted meanwhile, and is well, would be killed until the
-// source comes back.
+// blindHold bounds a hold while the source, which would see the next instance, is down.
+// Without this bound, a healthy target that was restarted meanwhile would be killed again
+// and again until the source comes back.
 const blindHold = time.Minute
 
-// instance returns the instance there is now: the source's, unless somebody has
-// declared since that it was restarted. Called with mu held, as all below but what
-// says otherwise.
+// instance returns the current instance: the source's, unless somebody has declared a
+// restart since. The callers of this method and those below hold mu, unless a comment says
+// otherwise.
 func (t *target) instance() gate.Instance {
 	inst, l := t.source.Instance(t.cfg.Name), &t.life
 	if inst.MaxHold == gate.UntilNewInstance && !t.source.Up() {
@@ -58,8 +58,8 @@ func (t *target) instance() gate.Instance {
 	case r != nil && r.declared > 0 && inst.ID != "" && r.of == inst.ID:
 		inst.ID, inst.StartedAt, inst.From = declaredID(inst.ID, r.declared), r.declaredAt, ""
 	case inst.ID != l.current && inst.StartedAt.IsZero() && hasEnded(inst):
-		// It has never run, so it has no results of its own: what would fail at once is
-		// what ran before (rule 4.8), and not the boot that is to come (rule 4.19).
+		// The instance has never run, so it has no results of its own: the probes fail for
+		// the instance that ran before (rule 4.8), not for the coming boot (rule 4.19).
 		inst.ID, inst.StartedAt = l.current, l.seen.StartedAt
 	}
 	return inst
@@ -67,7 +67,7 @@ func (t *target) instance() gate.Instance {
 
 func declaredID(of string, n int) string { return of + "/" + strconv.Itoa(n) }
 
-// keepFormer goes on under another source.
+// keepFormer makes former stand in until the new source sees the target.
 func (l *life) keepFormer(former gate.Instance) {
 	l.rare = &rare{former: former}
 }
@@ -82,8 +82,8 @@ func (l *life) clone() life {
 	return c
 }
 
-// see takes note of the instance there is now, and fails the probes of one that has ended.
-// The caller publishes. It returns what is to be logged.
+// see records the current instance, and fails its probes if it has ended. The caller
+// publishes. see returns the lines to log.
 func (t *target) see(inst gate.Instance, now time.Time) []entry {
 	if inst == t.life.seen {
 		return nil
@@ -93,7 +93,7 @@ func (t *target) see(inst gate.Instance, now time.Time) []entry {
 	return entries
 }
 
-// recordInstance takes note of the instance there is now. It returns what is to be logged.
+// recordInstance records the current instance. It returns the lines to log.
 func (t *target) recordInstance(inst gate.Instance) []entry {
 	was := t.life.seen
 	if inst == was {
@@ -122,8 +122,8 @@ func (t *target) recordInstance(inst gate.Instance) []entry {
 	return nil
 }
 
-// beginInstance makes an instance the current one: what the probes have to say of the one
-// before it ends. was is what was seen last. It returns what is to be logged.
+// beginInstance makes inst the current instance and ends the probes' streaks. was is what
+// the target saw last. beginInstance returns the lines to log.
 func (t *target) beginInstance(inst, was gate.Instance) []entry {
 	l := &t.life
 	before := l.current
@@ -149,16 +149,16 @@ func (t *target) beginInstance(inst, was gate.Instance) []entry {
 	}
 }
 
-// news returns what is to be logged of an instance.
+// news returns a log line about an instance.
 func (t *target) news(inst gate.Instance, message string, args ...any) []entry {
 	return []entry{newEntry(t.logger(), slog.LevelInfo, message, append([]any{"instance_id", inst.ID}, args...)...)}
 }
 
-// hasEnded reports whether an instance is known not to run.
+// hasEnded reports whether an instance certainly does not run.
 func hasEnded(i gate.Instance) bool { return i.Phase == gate.Waiting || i.Phase == gate.Terminated }
 
-// dropFormer ends the time of the former source's instance once the new source has seen the
-// target. The two are one life, unless the one had ended and the other runs.
+// dropFormer drops the former source's instance once the new source has seen the target. The
+// two are one life, unless the former instance had ended and the new one runs.
 func (t *target) dropFormer(inst gate.Instance) {
 	l := &t.life
 	if l.rare == nil {
@@ -178,7 +178,7 @@ func (t *target) dropFormer(inst gate.Instance) {
 	}
 }
 
-// details returns what the log says of an instance beyond its phase.
+// details returns the attributes that a log line has about an instance beside its phase.
 func (t *target) details() (args []any) {
 	d := t.source.Describe(t.cfg.Name)
 	if d.ExitCode != nil {
@@ -196,21 +196,21 @@ func (t *target) details() (args []any) {
 	return args
 }
 
-// failEnded makes the probes say at once what they would say at their next turn of an
-// instance that does not run (kubelet rule 4.8).
+// failEnded fails the probes of an instance that does not run, at once and not at their next
+// turns (kubelet rule 4.8).
 func (t *target) failEnded(inst gate.Instance, now time.Time) {
 	if inst.ID == "" || !hasEnded(inst) {
 		return
 	}
 	for _, w := range t.workers {
 		if !w.stopped && !w.quit {
-			// What else it comes to, an end above all, is for the turn.
+			// The next turn acts on the verdict, above all on Quit.
 			t.state, _ = t.state.Next(w.kind, inst, false, now)
 		}
 	}
 }
 
-// tellHeld tells the source when a probe begins or ends to wait for a new instance.
+// tellHeld tells the source when the target's probes begin or cease to be held.
 func (t *target) tellHeld() {
 	held := false
 	for _, w := range t.workers {
@@ -223,8 +223,8 @@ func (t *target) tellHeld() {
 	}
 }
 
-// refresh takes note at once of what the source has just seen, and returns what is to be
-// logged. Called without mu.
+// refresh records at once what the source has just seen. It returns the lines to log. The
+// caller must not hold mu.
 func (t *target) refresh(now time.Time) (entries []entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -240,9 +240,9 @@ func (t *target) refresh(now time.Time) (entries []entry) {
 	return entries
 }
 
-// declare begins a new instance on top of what the source says; of what it has not
-// seen there is none to replace. It returns what is to be logged. Called without mu, of a
-// target that has not retired.
+// declare begins a new instance in place of the source's. A source that has seen no instance
+// has none to replace. declare returns the lines to log. The target has not retired, and the
+// caller must not hold mu.
 func (t *target) declare(now time.Time) []entry {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// entry is a line for the log, written once no lock is held.
+// entry is a log line, to be written once no lock is held.
 type entry struct {
 	handler slog.Handler
 	record  slog.Record
 }
 
-// newEntry returns what log would write now.
+// newEntry returns the line that log would write now.
 func newEntry(log *slog.Logger, level slog.Level, message string, args ...any) entry {
 	var caller [1]uintptr
 	runtime.Callers(2, caller[:])
@@ -28,7 +28,7 @@ func newEntry(log *slog.Logger, level slog.Level, message string, args ...any) e
 func logAll(entries []entry) {
 	for _, e := range entries {
 		if ctx := context.Background(); e.handler.Enabled(ctx, e.record.Level) {
-			_ = e.handler.Handle(ctx, e.record) // there is nobody to tell
+			_ = e.handler.Handle(ctx, e.record) // a log that fails has nowhere to report it
 		}
 	}
 }

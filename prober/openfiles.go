@@ -12,22 +12,22 @@ import (
 	"github.com/prober-exporter/prober_exporter/gate"
 )
 
-// This file says how many attempts may be in flight: as many as there are files for.
+// This file computes how many attempts may be in flight from the limit of open files.
 
-// unknownOpenFiles stands for a limit of open files that cannot be read.
+// unknownOpenFiles stands in for a limit of open files that the agent cannot read.
 const unknownOpenFiles = 4096
 
-// HighestInFlight is the highest Options.MaxInFlight: a command that not even a kill
-// ends occupies a thread until it does, and the Go runtime ends a process at 10,000.
+// HighestInFlight is the highest Options.MaxInFlight: a command that no kill ends occupies a
+// thread, and the Go runtime ends a process with 10,000 threads.
 const HighestInFlight = 8000
 
-// keptFiles are kept back for listeners, logs, sources and files, and what starts a
-// command. Of the others attempts have one in attemptShare: connections of clients have
-// a quarter of the limit.
+// keptFiles is how many open files are reserved for listeners, logs, sources, files, and
+// starting commands. Attempts may use one in attemptShare of the others; the connections of
+// clients have a quarter of the limit.
 const keptFiles, attemptShare = 48, 2
 
-// most returns what all attempts may take at a limit of open files, and of attempts in
-// flight, which may be 0.
+// most returns what all attempts may take under a limit of open files and of attempts in
+// flight; maxInFlight 0 means HighestInFlight.
 func most(openFiles, maxInFlight int) load {
 	if maxInFlight <= 0 || maxInFlight > HighestInFlight {
 		maxInFlight = HighestInFlight
@@ -35,8 +35,9 @@ func most(openFiles, maxInFlight int) load {
 	return load{attempts: maxInFlight, files: max(1, (openFiles-keptFiles)/attemptShare)}
 }
 
-// OpenFilesFor returns which limit of open files lets all probes of a configuration hang
-// at the same time, or as many of them as there can be, so that none waits for another.
+// OpenFilesFor returns the limit of open files with which all probes of a configuration, or
+// maxInFlight of them if that is fewer, can hang at the same time and no probe waits for
+// another.
 func OpenFilesFor(cfg *config.Config, maxInFlight int) int {
 	probes, files := 0, 0
 	for t, p := range probesOf(cfg) {
@@ -49,11 +50,11 @@ func OpenFilesFor(cfg *config.Config, maxInFlight int) int {
 	return keptFiles + attemptShare*files*shares[answering]/shares[hanging]
 }
 
-// HangingEvery returns how often each probe of a configuration gets an attempt if all of
-// them time out, at a limit of open files.
+// HangingEvery returns the interval at which each probe of a configuration gets an attempt if
+// all attempts time out, under a limit of open files.
 func HangingEvery(cfg *config.Config, openFiles, maxInFlight int) time.Duration {
 	limit := newSlots(most(openFiles, maxInFlight)).limit[hanging]
-	var files, attempts float64 // seconds for which one is held
+	var files, attempts float64 // file-seconds and attempt-seconds of one round
 	for t, p := range probesOf(cfg) {
 		attempts += p.Timeout.Seconds()
 		files += p.Timeout.Seconds() * float64(filesOf(t, p))

@@ -5,6 +5,6 @@
 
 package prober
 
-// OpenFiles returns how many files the process may have open at a time; here
-// nothing tells.
+// OpenFiles returns how many files the process may have open at a time: a guess, because
+// this system has no such limit to read.
 func OpenFiles() int { return unknownOpenFiles }

@@ -1,9 +1,9 @@
 // Copyright 2026 The prober_exporter Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package prober decides when to probe. A Manager runs one worker a probe, each
-// with a timer of its own, and answers what is known of the targets. What a turn
-// does is decided by package gate, what an attempt does by package action.
+// Package prober decides when to probe. A Manager runs one worker for each probe, with a
+// timer of its own, and reports the state of the targets. Package gate decides what a turn
+// does, package action what an attempt does.
 package prober
 
 import (
@@ -19,20 +19,20 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action"
 )
 
-// ErrStopping is what Apply returns once the manager has been told to stop.
+// ErrStopping is the error of Apply after Stop.
 var ErrStopping = errors.New("the agent is stopping")
 
-// Options are what a Manager needs to know. The zero value works.
+// Options configures a Manager. The zero value works.
 type Options struct {
-	// Logger is told of changes, not of attempts; nil discards.
+	// Logger gets a line for each change, not for each attempt; nil discards them.
 	Logger *slog.Logger
-	// MaxInFlight bounds how many attempts run at a time, beside the limit of open files;
-	// 0 is HighestInFlight, which is the most.
+	// MaxInFlight bounds how many attempts run at a time, in addition to the limit of open
+	// files; 0 means HighestInFlight, which is also the maximum.
 	MaxInFlight int
 }
 
-// Manager runs the probes of a configuration. It owns every goroutine and timer
-// that it starts, and has waited for them when Close returns.
+// Manager runs the probes of a configuration. It owns every goroutine and timer that it
+// starts; Close waits for all of them.
 type Manager struct {
 	log       *slog.Logger
 	newAction func(*config.Target, *config.Probe) action.Func
@@ -40,7 +40,7 @@ type Manager struct {
 	slots     *slots
 	epoch     time.Time // where the shared slots of time begin
 
-	ctx    context.Context // done when attempts shall end
+	ctx    context.Context // done when attempts must end
 	cancel context.CancelFunc
 
 	inFlight atomic.Int64
@@ -52,7 +52,7 @@ type Manager struct {
 	latenessMu sync.Mutex
 	lateness   sparse
 
-	// applying is held while the set of workers changes, which no attempt delays; it is
+	// applying is held while the set of workers changes; no attempt delays that. It is
 	// taken before mu.
 	applying sync.Mutex
 	stopping bool // guarded by applying
@@ -65,7 +65,7 @@ type Manager struct {
 	mu      sync.Mutex         // taken before a target's
 	targets []*target          // in the order of the configuration; replaced whole
 	byName  map[string]*target // replaced whole
-	removed []string           // names that reloads have removed, the last at the end
+	removed []string           // names that reloads have removed, the latest last
 }
 
 // New returns a manager that has no configuration yet.
@@ -84,11 +84,11 @@ func New(opts Options) *Manager {
 	return m
 }
 
-// Stop begins the end: liveness and startup workers end, and their results stay as
-// they are; readiness goes on being probed, as in a pod that terminates (kubelet
-// rules 2.2 and 2.1.6). Apply is refused from now on.
+// Stop ends the liveness and startup workers; their results stay as they are. Readiness
+// probes go on, as in a pod that terminates (kubelet rules 2.2 and 2.1.6). From now on Apply
+// returns ErrStopping.
 func (m *Manager) Stop() {
-	if m.tally.stopping() { // at once, whatever a reload that is under way waits for
+	if m.tally.stopping() { // at once, even while a reload is under way
 		m.subscriptions.tellAll()
 	}
 	m.applying.Lock()
@@ -97,10 +97,10 @@ func (m *Manager) Stop() {
 	stopAll(m.list(), gate.Startup, gate.Liveness)
 }
 
-// Terminate says that what runs the targets is ending them, as a pod does that was
-// deleted: liveness and startup workers end as at Stop, also those that later reloads
-// bring, and readiness and reloads go on. Every live is to be 200 from now on. It waits
-// for no attempt and no reload, and cannot be taken back.
+// Terminate says that the targets' pod is terminating: liveness and startup workers end as
+// at Stop, and so do those of later reloads; readiness probes and reloads go on. From now on
+// every /live answers 200. Terminate waits for no attempt and no reload, and cannot be
+// undone.
 func (m *Manager) Terminate() {
 	if !m.tally.terminating() {
 		return
@@ -110,7 +110,7 @@ func (m *Manager) Terminate() {
 	for _, t := range m.list() {
 		for _, w := range t.workers {
 			if w.kind != gate.Readiness {
-				w.stop() // whoever ends the worker waits for it: a reload, or Stop
+				w.stop() // a reload, Stop or Close waits for the worker
 			}
 		}
 	}
@@ -119,8 +119,8 @@ func (m *Manager) Terminate() {
 	m.log.Info("pod terminating: startup and liveness probes have ended, every /live answers 200, readiness probes go on")
 }
 
-// Close ends all workers, cancels the attempts that are running without counting
-// them, and waits for all of it.
+// Close ends all workers, cancels the running attempts without counting them, and waits for
+// all goroutines.
 func (m *Manager) Close() {
 	m.Stop()
 	m.cancel()
@@ -131,7 +131,7 @@ func (m *Manager) Close() {
 	m.sources.close()
 }
 
-// list returns the targets; the slice is never written to again.
+// list returns the targets; nobody writes to the slice again.
 func (m *Manager) list() []*target {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -144,9 +144,9 @@ func (m *Manager) find(name string) *target {
 	return m.byName[name]
 }
 
-// Asked takes note that a kubelet asks about a target, by its probe of that kind: a kubelet
-// does that only while the container runs. A source that cannot see a life that does not
-// listen takes the question for a sign of one. A name that is no target's is ignored.
+// Asked records that the kubelet asks about a target with its probe of that kind; the kubelet
+// asks only while the container runs. A source that cannot see an instance before it listens
+// takes the question for a sign of a running one. Asked ignores a name that no target has.
 func (m *Manager) Asked(name string, k gate.Kind) {
 	t := m.find(name)
 	if t == nil {
@@ -154,13 +154,13 @@ func (m *Manager) Asked(name string, k gate.Kind) {
 	}
 	since := time.Now()
 	if p := t.cfg.Probe(k); p != nil && k == gate.Liveness {
-		since = since.Add(-p.InitialDelay) // the kubelet's own probe has kept its delay
+		since = since.Add(-p.InitialDelay) // the kubelet's probe has waited for its own delay already
 	}
 	t.source.Asked(name, since)
 }
 
-// Probe makes each probe of a target take a turn now (kubelet rules 2.6.3 and
-// 2.6.4). It reports whether there is such a target.
+// Probe makes each probe of a target take a turn now (kubelet rules 2.6.3 and 2.6.4). It
+// reports whether the target exists.
 func (m *Manager) Probe(name string) bool {
 	m.swapping.Lock()
 	defer m.swapping.Unlock()
@@ -174,8 +174,8 @@ func (m *Manager) Probe(name string) bool {
 	return true
 }
 
-// NewInstance declares that a target has been restarted just now. It reports
-// whether there is such a target.
+// NewInstance declares that a target has just been restarted. It reports whether the target
+// exists.
 func (m *Manager) NewInstance(name string) bool {
 	t, entries := m.declare(name)
 	logAll(entries)
@@ -192,7 +192,7 @@ func (m *Manager) declare(name string) (t *target, entries []entry) {
 	return t, entries
 }
 
-// sourceChanged takes note of what the source of a target has just seen.
+// sourceChanged records what the source of a target has just seen.
 func (m *Manager) sourceChanged(name string) {
 	if t := m.find(name); t != nil {
 		logAll(t.refresh(time.Now()))

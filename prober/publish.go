@@ -10,30 +10,31 @@ import (
 	"github.com/prober-exporter/prober_exporter/gate"
 )
 
-// This file derives what is said of a target from its state, and counts all targets by that.
+// This file derives the published flags of a target from its state, and counts targets by them.
 
-// flags is what is derived of a target.
+// flags are the derived conditions of a target.
 type flags struct {
 	started, ready, live bool
 }
 
-// since is when the flags of a target changed last, in Unix nanoseconds.
+// since holds when each flag of a target last changed, in Unix nanoseconds.
 type since struct{ started, ready, live int64 }
 
-// sinceAll is since when the agent watches a target that it has not known before.
+// sinceAll returns now for every flag: the agent begins to watch a new target.
 func sinceAll(now time.Time) since {
 	at := now.UnixNano()
 	return since{at, at, at}
 }
 
-// changed returns the same as times.
+// changed returns since as times.
 func (s since) changed() Changed {
 	return Changed{time.Unix(0, s.started), time.Unix(0, s.ready), time.Unix(0, s.live)}
 }
 
-// publish brings all that is said of the target up to date with its state, once for each
-// event that may change that: a turn, the end of an attempt, news of the instance. When the
-// instance has just started, the probes that waited for it take a turn at once. With mu held.
+// publish derives the flags of the target from its state and tells readers of changes. It is
+// called once for each event that may change the state: a turn, the end of an attempt, news
+// of the instance. When the instance has just started, the probes that waited for that take a
+// turn at once. The caller holds mu.
 func (t *target) publish(inst gate.Instance, now time.Time) {
 	was := t.flags
 	changed := t.derive(inst, now)
@@ -48,8 +49,8 @@ func (t *target) publish(inst gate.Instance, now time.Time) {
 	}
 }
 
-// derive is publish for a target that nobody knows of yet. It reports whether anything has
-// changed that readers are told of.
+// derive is publish for a target that no reader can see yet. It reports whether readers must
+// be told of a change.
 func (t *target) derive(inst gate.Instance, now time.Time) (changed bool) {
 	t.tellHeld()
 	is := t.flagsOf(inst)
@@ -64,8 +65,8 @@ func (t *target) flagsOf(inst gate.Instance) flags {
 	return flags{started: t.state.Started(inst), ready: t.state.Ready(inst), live: t.state.Live(inst)}
 }
 
-// date takes note of when flags, which are to be these, and results change. It reports
-// whether any of them has, or a hold.
+// date records when the flags, which become is, and the results change. It reports whether
+// any flag, result or hold has changed.
 func (t *target) date(inst gate.Instance, is flags, now time.Time) (changed bool) {
 	at := now.UnixNano()
 	changed = is != t.flags
@@ -89,16 +90,15 @@ func (t *target) date(inst gate.Instance, is flags, now time.Time) (changed bool
 	return changed
 }
 
-// noteStarted takes note of how long the instance took until started.
+// noteStarted records how long the instance took until started.
 func (t *target) noteStarted(inst gate.Instance, now time.Time) {
 	if t.flags.started && t.life.startup < 0 && !inst.StartedAt.IsZero() {
 		t.life.startup = max(0, now.Sub(inst.StartedAt))
 	}
 }
 
-// tally counts targets by their flags, kept up to date at each change, so that the
-// aggregates cost the same however many targets there are. Its lock is the
-// innermost one.
+// tally counts targets by their flags. Each change updates it, so that the aggregates cost
+// the same for any number of targets. Its lock is the innermost one.
 type tally struct {
 	mu  sync.Mutex
 	sum Summary
@@ -110,7 +110,7 @@ func (t *tally) read() Summary {
 	return t.sum
 }
 
-// move takes a target from one set of flags to another.
+// move moves a target from one set of flags to another.
 func (t *tally) move(from, to flags) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -118,8 +118,8 @@ func (t *tally) move(from, to flags) {
 	t.add(to, 1)
 }
 
-// replace takes all of one list of targets out and another one in, so that nobody
-// sees a moment in between. None of them may change meanwhile.
+// replace removes the targets of out and adds those of in, so that no reader sees a moment
+// in between. None of the targets may change meanwhile.
 func (t *tally) replace(out, in []*target) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -133,7 +133,7 @@ func (t *tally) replace(out, in []*target) {
 	t.sum.Loaded = true
 }
 
-// stopping takes note, and reports whether that is news.
+// stopping records that Stop was called, and reports whether this is the first time.
 func (t *tally) stopping() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -142,7 +142,7 @@ func (t *tally) stopping() bool {
 	return !was
 }
 
-// terminating takes note, and reports whether that is news.
+// terminating records that Terminate was called, and reports whether this is the first time.
 func (t *tally) terminating() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -151,7 +151,7 @@ func (t *tally) terminating() bool {
 	return !was
 }
 
-// add is called with mu held.
+// add counts n targets more under f. The caller holds mu.
 func (t *tally) add(f flags, n int) {
 	if f.started {
 		t.sum.Started += n

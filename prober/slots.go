@@ -10,51 +10,53 @@ import (
 	"time"
 )
 
-// This file decides which turn may make its attempt where not all can at once.
+// This file decides which turn may make its attempt when there is no room for all at once.
 
-// patience is how many may go before one who has waited longer.
+// patience is how many waiters may pass the one that has waited longest.
 const patience = 7
 
-// load is what attempts in flight take.
+// load is how many attempts are in flight and how many files they may have open.
 type load struct{ attempts, files int }
 
-// fits says whether one more attempt fits within a limit. A first one always does.
+// fits reports whether one more attempt fits within a limit. The first always fits.
 func (l load) fits(files int, limit load) bool {
 	return l.attempts == 0 || l.attempts < limit.attempts && l.files+files <= limit.files
 }
 
-// slots bound how many attempts are in flight, and share that out. Who finds room goes at
-// once. Where attempts wait, those go first whose last ones were answered, and a target
-// has one slot at most; each eighth to go is the one that has waited longest, so that
-// everyone does in the end. Attempts that hung before never take all there is.
+// slots bounds how many attempts are in flight and decides who goes next. A turn that finds
+// room goes at once. Among waiting turns, those of probes whose last attempts were answered
+// go first, and a target with no slot goes before a target that has one. Every eighth to go
+// is the turn that has waited longest, so that no turn waits for ever. Probes that hung before
+// never take all slots.
 //
-// A turn costs the same however many probes wait.
+// A turn costs the same for any number of waiting probes.
 type slots struct {
 	limit [numClasses]load
 
 	mu     sync.Mutex
-	used   [numClasses]load // by a class and those after it
+	used   [numClasses]load // by a class and the classes after it
 	queues [numClasses]list.List
-	// aside are those whose target had a slot when it was their time. They go if nobody
-	// else can, or are the first of their class again when the target has none.
+	// aside holds the waiters whose target had a slot when they were first in their queue.
+	// They go if no other waiter can, and return to the front of their queue when their
+	// target has no slot.
 	aside    [numClasses]list.List
-	byTarget map[*target][]*waiter // those aside
+	byTarget map[*target][]*waiter // the waiters in aside
 	waiting  int
-	moved    time.Time // when somebody began to wait, or a slot came free for who does
+	moved    time.Time // when the first waiter came or, since then, a slot came free
 	arrived  uint64
-	passed   int // have gone since the longest wait was ended
+	passed   int // waiters that went since the one that had waited longest
 }
 
 // waiter is a turn that waits for its slot.
 type waiter struct {
 	claim
 	number  uint64        // in the order of arrival
-	granted chan struct{} // closed when it has its slot
-	in      *list.List    // nil when it waits no more
+	granted chan struct{} // closed when the waiter has its slot
+	in      *list.List    // nil when the waiter no longer waits
 	element *list.Element
 }
 
-// claim is what an attempt takes.
+// claim is what an attempt takes of the slots.
 type claim struct {
 	target *target
 	files  int
@@ -69,12 +71,12 @@ func newSlots(limit load) *slots {
 	return s
 }
 
-// claim returns what the next attempt takes. With target.mu held.
+// claim returns what the next attempt takes. The caller holds target.mu.
 func (w *worker) claim() claim {
 	return claim{target: w.target, files: int(w.files), class: w.standing.class()}
 }
 
-// tryAcquire takes a slot if there is room and nobody waits.
+// tryAcquire takes a slot if there is room and no turn waits.
 func (s *slots) tryAcquire(want claim) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +106,7 @@ func (s *slots) acquire(ctx context.Context, want claim) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if w.in == nil { // it came at the same moment
+	if w.in == nil { // the slot came at the same moment
 		s.vacate(want)
 	} else {
 		s.remove(w)
@@ -121,16 +123,16 @@ func (s *slots) release(had claim) {
 	s.serve()
 }
 
-// stalled returns for how long those who wait have seen no slot come free.
+// stalled returns how long no slot has come free for the waiters; 0 if there are none.
 func (s *slots) stalled(now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return now.Sub(s.moved)
 }
 
-// All below is called with mu held.
+// The callers of all methods below hold mu.
 
-// within says whether a slot is within what its class may take, whatever is left.
+// within reports whether want is within what its class may take, whatever is left.
 func (s *slots) within(want claim) bool {
 	for c := answering + 1; c <= want.class; c++ {
 		if !s.used[c].fits(want.files, s.limit[c]) {
@@ -140,12 +142,12 @@ func (s *slots) within(want claim) bool {
 	return true
 }
 
-// room says whether a slot is left for anyone.
+// room reports whether a slot is left at all.
 func (s *slots) room(want claim) bool {
 	return s.used[answering].fits(want.files, s.limit[answering])
 }
 
-// occupy adds a slot to what is taken, or with -1 takes it away.
+// occupy adds a slot to those in use, or removes it if sign is -1.
 func (s *slots) occupy(what claim, sign int) {
 	for c := range what.class + 1 {
 		s.used[c].attempts += sign
@@ -154,7 +156,8 @@ func (s *slots) occupy(what claim, sign int) {
 	what.target.slots += int8(sign)
 }
 
-// vacate gives a slot back, and those of its target that were put aside their places.
+// vacate gives a slot back. If its target has no other, the waiters of the target return from
+// aside to their queues.
 func (s *slots) vacate(had claim) {
 	s.occupy(had, -1)
 	if s.waiting == 0 {
@@ -167,18 +170,18 @@ func (s *slots) vacate(had claim) {
 	back := s.byTarget[had.target]
 	delete(s.byTarget, had.target)
 	for i := range back {
-		w := back[len(back)-1-i] // the first comes to the front
+		w := back[len(back)-1-i] // the first ends up in front
 		w.dequeue()
 		w.enqueue(&s.queues[w.class], (*list.List).PushFront)
 	}
 }
 
-// serve gives slots to those who wait, as long as there are any.
+// serve gives slots to waiters until no slot or no waiter is left.
 func (s *slots) serve() {
 	for s.waiting > 0 {
 		w := s.next()
 		if w == nil || !s.room(w.claim) {
-			return // what comes free is for w: one that needs more must not wait for ever
+			return // the next room is for w: a waiter that needs many files must not wait for ever
 		}
 		if s.passed >= patience {
 			s.passed = 0
@@ -191,7 +194,7 @@ func (s *slots) serve() {
 	}
 }
 
-// next returns who goes next: nil if nobody is within what its class may take.
+// next returns the waiter that goes next; nil if every class has taken all it may.
 func (s *slots) next() *waiter {
 	if s.passed >= patience {
 		if w := s.oldest(); w != nil {
@@ -213,7 +216,7 @@ func (s *slots) next() *waiter {
 	return nil
 }
 
-// oldest returns who has waited longest of those who may go.
+// oldest returns the waiter that has waited longest of those that may go.
 func (s *slots) oldest() (oldest *waiter) {
 	for c := range numClasses {
 		if w := s.front(c); w != nil && s.within(w.claim) && (oldest == nil || w.number < oldest.number) {
@@ -223,8 +226,8 @@ func (s *slots) oldest() (oldest *waiter) {
 	return oldest
 }
 
-// front returns the first of a class whose target has no slot. It puts the others aside:
-// once for each slot that a target takes.
+// front returns the first waiter of a class whose target has no slot, and puts those before
+// it aside.
 func (s *slots) front(c class) *waiter {
 	for first := s.queues[c].Front(); first != nil; first = s.queues[c].Front() {
 		w := first.Value.(*waiter) //nolint:forcetypeassert // as enqueue has it
@@ -238,7 +241,7 @@ func (s *slots) front(c class) *waiter {
 	return nil
 }
 
-// remove takes one who waits no more out of wherever it is.
+// remove removes a waiter from its queue or from aside.
 func (s *slots) remove(w *waiter) {
 	s.waiting--
 	w.dequeue()

@@ -12,13 +12,12 @@ import (
 	"github.com/prober-exporter/prober_exporter/gate"
 )
 
-// This file answers what is known at one moment, in copies that belong to the caller.
+// This file copies the state at one moment; the copies belong to the caller.
 
 // Summary returns the aggregates, in constant time.
 func (m *Manager) Summary() Summary { return m.tally.read() }
 
-// Status returns what is known of all targets. It waits for no attempt and for no
-// reload.
+// Status returns the state of all targets. It waits for no attempt and for no reload.
 func (m *Manager) Status(d Detail) Status {
 	m.mu.Lock()
 	targets := m.targets
@@ -40,14 +39,14 @@ func (m *Manager) Status(d Detail) Status {
 	return s
 }
 
-// Lateness returns how long after their time turns began, since the manager did.
+// Lateness returns how late turns have begun, since the manager was made.
 func (m *Manager) Lateness() Histogram {
 	m.latenessMu.Lock()
 	defer m.latenessMu.Unlock()
 	return m.lateness.histogram()
 }
 
-// Target returns what is known of one target.
+// Target returns the state of one target, and whether the target exists.
 func (m *Manager) Target(name string, d Detail) (TargetStatus, bool) {
 	t := m.find(name)
 	if t == nil {
@@ -56,7 +55,7 @@ func (m *Manager) Target(name string, d Detail) (TargetStatus, bool) {
 	return t.status(d, time.Now()), true
 }
 
-// status returns a copy of all that is known. Called without mu.
+// status returns a copy of the target's state. The caller must not hold mu.
 func (t *target) status(d Detail, now time.Time) TargetStatus {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -84,7 +83,7 @@ func (t *target) status(d Detail, now time.Time) TargetStatus {
 	return s
 }
 
-// status returns a copy of all that is known of the probe, with target.mu held.
+// status returns a copy of the probe's state. The caller holds target.mu.
 func (w *worker) status(d Detail, inst gate.Instance, now time.Time) ProbeStatus {
 	t, p := w.target, w.target.state.Probe(w.kind)
 	s := ProbeStatus{
@@ -114,7 +113,7 @@ func (w *worker) status(d Detail, inst gate.Instance, now time.Time) ProbeStatus
 	if w.lastRun != 0 {
 		s.LastRun = time.Unix(0, w.lastRun)
 	}
-	// The gate itself says whether it would let an attempt through now.
+	// The gate itself decides whether an attempt may be made now.
 	_, verdict := t.state.Next(w.kind, inst, t.flags.started, now)
 	s.Gated = verdict == gate.Wait && !p.Held
 	if !w.stopped && !w.quit && w.due != 0 {
@@ -122,7 +121,7 @@ func (w *worker) status(d Detail, inst gate.Instance, now time.Time) ProbeStatus
 		if w.stage != resting {
 			next = w.next(now)
 		}
-		s.NextTurn = now.Add(next.Sub(now)) // by the clock as it goes now
+		s.NextTurn = now.Add(next.Sub(now)) // now has today's wall clock, next that of the manager's beginning
 		s.HeldUntil = w.heldUntil(p, inst, s.NextTurn)
 	}
 	if d >= Series {
@@ -139,8 +138,8 @@ func (w *worker) status(d Detail, inst gate.Instance, now time.Time) ProbeStatus
 	return s
 }
 
-// heldUntil returns the turn at which a hold ends by itself, the zero time if there is
-// none; next is the next turn.
+// heldUntil returns the time of the turn at which a hold ends by itself; the zero time if
+// there is no such turn. next is the next turn.
 func (w *worker) heldUntil(p gate.Probe, inst gate.Instance, next time.Time) time.Time {
 	end := p.HoldEnd(inst.MaxHold)
 	if end.IsZero() {
@@ -155,16 +154,16 @@ func (w *worker) heldUntil(p gate.Probe, inst gate.Instance, next time.Time) tim
 // maxRemoved is how many names of removed targets are kept.
 const maxRemoved = 1000
 
-// Removed reports whether a reload has removed a target of that name. It knows that of the
-// last thousand.
+// Removed reports whether a reload has removed a target of that name. It knows the last
+// maxRemoved names.
 func (m *Manager) Removed(name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Contains(m.removed, name)
 }
 
-// Overdue returns target/kind of the probes whose turn is overdue by more than 30 s
-// and three periods: a sign that the agent, not a target, is unwell.
+// Overdue returns target/kind of each probe whose turn is overdue by more than 30 s and
+// three periods: a sign that the agent, not a target, is unwell.
 func (m *Manager) Overdue() []string {
 	var overdue []string
 	now := time.Now()
@@ -181,7 +180,7 @@ func (m *Manager) Overdue() []string {
 	return overdue
 }
 
-// overdue returns the names of the probes whose turn is overdue. Called without mu.
+// overdue returns the names of the overdue probes. The caller must not hold mu.
 func (t *target) overdue(now time.Time) (names []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -193,21 +192,21 @@ func (t *target) overdue(now time.Time) (names []string) {
 	return names
 }
 
-// overdue reports whether the next turn, or the end of the attempt that is running,
-// is overdue by more than 30 s and three periods. One that waits for a slot is not as long
-// as others give theirs back: then targets hang, and the agent does not. With target.mu held.
+// overdue reports whether the next turn, or the end of the running attempt, is overdue by
+// more than 30 s and three periods. A turn that waits for a slot is not overdue as long as
+// slots come free: then targets hang, and the agent does not. The caller holds target.mu.
 func (w *worker) overdue(now time.Time) bool {
 	limit, m := max(30*time.Second, 3*w.probe.Period), w.target.m
 	switch {
-	case w.began != 0: // even if it has been told to stop
-		return now.Sub(m.timeOf(w.began))-limit > maxTries*w.probe.Timeout // the sum of the two may be too long to be told
+	case w.began != 0: // even if the worker is stopped
+		return now.Sub(m.timeOf(w.began))-limit > maxTries*w.probe.Timeout // a sum could overflow
 	case w.stopped || w.quit || w.timer == nil:
 		return false
 	}
 	return now.Sub(m.timeOf(w.readyAt)) > limit && (w.stage != waiting || m.slots.stalled(now) > limit)
 }
 
-// waiting returns the workers that probes of the configuration wait for.
+// waiting returns the replaced workers that probes of the configuration wait for.
 func (m *Manager) waiting() []*leaver {
 	m.mu.Lock()
 	byName := m.byName
@@ -218,8 +217,8 @@ func (m *Manager) waiting() []*leaver {
 	})
 }
 
-// Waiting returns target/kind of the probes that wait for an attempt from before a reload
-// to end.
+// Waiting returns target/kind of each probe that waits for the end of an attempt from before
+// a reload.
 func (m *Manager) Waiting() []string {
 	var names []string
 	for _, is := range m.waiting() {

@@ -17,7 +17,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/instance/process"
 )
 
-// newWatcher returns the source that c asks for; nil: one that need not look.
+// newWatcher returns the source that c asks for; nil for the static source.
 func newWatcher(c *config.Instance, log *slog.Logger) instance.Watcher {
 	switch log = log.With("source", c.Source); c.Source {
 	case config.SourceListener:
@@ -32,13 +32,13 @@ func newWatcher(c *config.Instance, log *slog.Logger) instance.Watcher {
 	return nil
 }
 
-// sourceKey tells sources apart: all targets of one key share one.
+// sourceKey identifies a source: all targets with the same key share one.
 type sourceKey struct{ source, socket string }
 
 func keyOf(c *config.Instance) sourceKey { return sourceKey{c.Source, c.Socket} }
 
-// sources are the watchers in use, from the first target of each to the last. Its
-// methods are called one at a time, but up, which may be called meanwhile.
+// sources holds the watchers in use. A watcher runs while it has a target. The caller makes
+// one call at a time; only up may run beside another call.
 type sources struct {
 	log     *slog.Logger
 	make    func(*config.Instance, *slog.Logger) instance.Watcher
@@ -46,7 +46,7 @@ type sources struct {
 
 	mu      sync.Mutex
 	running map[sourceKey]*watching
-	runs    sync.WaitGroup // the Runs of all watchers, also of those that have been released
+	runs    sync.WaitGroup // the Runs of all watchers, released ones included
 }
 
 // watching is a watcher that runs.
@@ -56,7 +56,7 @@ type watching struct {
 	cancel  context.CancelFunc
 }
 
-// acquire returns the source of a target, which watches it from now on.
+// acquire returns the source of a target. The source watches the target from now on.
 func (s *sources) acquire(c *config.Target) instance.Source {
 	key := keyOf(&c.Instance)
 	s.mu.Lock()
@@ -88,8 +88,8 @@ func (s *sources) start(key sourceKey, w *watching) {
 	s.mu.Unlock()
 }
 
-// release ends the watch of a target by the source that c asks for. A source that
-// has no more targets ends. Nobody but close waits for that: what it reads may hang.
+// release ends the watch of a target by the source that c asks for. A source without targets
+// ends. Only close waits for that end, because the source's reads may hang.
 func (s *sources) release(c *config.Target) {
 	key := keyOf(&c.Instance)
 	s.mu.Lock()
@@ -108,7 +108,7 @@ func (s *sources) release(c *config.Target) {
 	w.cancel()
 }
 
-// close ends all and waits for them.
+// close ends all watchers and waits for them.
 func (s *sources) close() {
 	s.mu.Lock()
 	for _, w := range s.running {
@@ -118,8 +118,7 @@ func (s *sources) close() {
 	s.runs.Wait()
 }
 
-// up says of each source in use, static ones aside, whether it sees what it is asked
-// to watch.
+// up returns for each source in use, except static ones, whether it can see its targets.
 func (s *sources) up() map[string]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,30 +11,30 @@ import (
 	"time"
 )
 
-// sparse counts durations as the agent keeps them: most probes have a handful of buckets,
-// in which the classic and the native half of a Histogram meet. The zero value is empty and
-// ready for use. It is not safe for concurrent use.
+// sparse counts durations in little memory: most probes have a handful of cells, from which
+// both the classic and the native half of a Histogram follow. The zero value is empty and
+// ready for use. A sparse is not safe for concurrent use.
 type sparse struct {
 	sum    float64 // seconds
 	cells  []cell  // sorted, none empty
 	coarse uint8   // how often the resolution was halved
 }
 
-// cell counts what is in the same native and in the same classic bucket.
+// cell counts the durations that share both a native and a classic bucket.
 type cell struct {
 	native  int16
 	classic uint8
 	count   uint64
 }
 
-// zeroBucket is the native index of the zero bucket. No duration comes near it.
+// zeroBucket is the native index of the zero bucket, far from that of any duration.
 const zeroBucket = math.MinInt16
 
 func compareCells(a, b cell) int {
 	return cmp.Or(cmp.Compare(a.native, b.native), cmp.Compare(a.classic, b.classic))
 }
 
-// count returns how many there were.
+// count returns the number of durations.
 func (s *sparse) count() (n uint64) {
 	for i := range s.cells {
 		n += s.cells[i].count
@@ -62,7 +62,7 @@ func (s *sparse) observe(d time.Duration) {
 	}
 }
 
-// natives returns how many native buckets there are, the zero bucket not counted.
+// natives returns the number of native buckets without the zero bucket.
 func (s *sparse) natives() (n int) {
 	for i, c := range s.cells {
 		if c.native != zeroBucket && (i == 0 || s.cells[i-1].native != c.native) {
@@ -72,8 +72,8 @@ func (s *sparse) natives() (n int) {
 	return n
 }
 
-// halve merges each pair of neighbouring native buckets. All durations together span 63
-// powers of two, so the schema never has to go below 0.
+// halve merges each pair of neighbouring native buckets. All possible durations span 63
+// powers of two, so the schema never falls below 0.
 func (s *sparse) halve() {
 	s.coarse++
 	merged := s.cells[:0]
@@ -90,7 +90,7 @@ func (s *sparse) halve() {
 	s.cells = merged
 }
 
-// HistogramOf returns the histogram of durations.
+// HistogramOf returns a histogram of the durations.
 func HistogramOf(durations ...time.Duration) Histogram {
 	var s sparse
 	for _, d := range durations {
@@ -99,7 +99,7 @@ func HistogramOf(durations ...time.Duration) Histogram {
 	return s.histogram()
 }
 
-// histogram returns all of it as a Histogram that shares no state.
+// histogram returns a Histogram that shares no state with s.
 func (s *sparse) histogram() Histogram {
 	if len(s.cells) == 0 {
 		return Histogram{}

@@ -9,25 +9,25 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action"
 )
 
-// standing says how the last attempts of a probe ended: how many in a row were slow. It
-// decides who goes first where attempts have to wait for each other.
+// standing counts how many attempts of a probe in a row were slow. It decides who goes first
+// when attempts have to wait for each other.
 type standing uint8
 
 const (
 	// settled is the standing after an answer, good or bad: such attempts end soon.
 	settled standing = 0
-	// fresh is the standing of a probe, or an instance, that has not been asked yet: one
-	// slow attempt, and it is stuck. What was settled has three.
+	// fresh is the standing of a probe that has not asked the current instance yet. One slow
+	// attempt makes a fresh probe stuck; a settled probe needs three.
 	fresh standing = 2
 	stuck standing = 3
 )
 
-// slowAttempt is from where on an attempt counts as slow, however it ends: what takes a
-// slot from others is time.
+// slowAttempt is the duration from which an attempt is slow, however it ends: its time is
+// what it takes from others.
 const slowAttempt = time.Second
 
-// after returns the standing after an attempt that took so long. An attempt that the agent
-// could not make, or was late for, says nothing.
+// after returns the standing after an attempt that took that long. A quick attempt that the
+// agent could not make, or any that it was late for, changes nothing.
 func (s standing) after(made *tried, took time.Duration) standing {
 	switch {
 	case made.Reason == action.AgentLate:
@@ -40,8 +40,8 @@ func (s standing) after(made *tried, took time.Duration) standing {
 	return settled
 }
 
-// renew gives the probe of a new instance its standing, also where it waits for a slot:
-// then it does so anew. With target.mu held.
+// renew makes a stuck probe fresh for a new instance. A worker that waits for a slot then
+// waits anew, in its new class. The caller holds target.mu.
 func (w *worker) renew() {
 	if w.standing <= fresh {
 		return
@@ -52,12 +52,11 @@ func (w *worker) renew() {
 	}
 }
 
-// class is a group of standings that share what they may take.
+// class is a group of standings that share an upper bound of slots.
 type class uint8
 
-// The classes. Each may take what the next one may, and a quarter of everything that the
-// next one may not: however many hang, there is room for those that answer, and for those
-// of which nobody knows yet.
+// The classes. Each may take as much as the next one and a quarter of all slots more, so that
+// hanging probes always leave room for those that answer and for those not known yet.
 const (
 	answering class = iota
 	doubtful
@@ -75,6 +74,6 @@ func (s standing) class() class {
 	return hanging
 }
 
-// shares are the parts of everything, in quarters, that a class and those after it may
-// take together.
+// shares holds the quarters of all slots that a class and the classes after it may take
+// together.
 var shares = [numClasses]int{4, 3, 2}

@@ -12,75 +12,77 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/instance"
 )
 
-// This file has the types in which the truth about all probes is told.
+// This file has the types that report the state of all probes.
 
-// Detail says how much a status tells.
+// Detail says how much a status contains.
 type Detail uint8
 
 // The details.
 const (
-	// Brief leaves out the histograms and the attempts: what the health endpoints need.
+	// Brief is without the histograms and the attempts, for the health endpoints.
 	Brief Detail = iota
-	// Series is Brief with the histograms: what a scrape needs.
+	// Series is Brief with the histograms, for a scrape.
 	Series
 	// Full is Series with the last attempts.
 	Full
 )
 
-// Summary is the state of all targets in constant time.
+// Summary is the aggregated state of all targets.
 type Summary struct {
-	// Loaded says that a configuration is applied, Stopping that Stop was called, and
-	// Terminating that Terminate was.
+	// Loaded says that a configuration is applied, Stopping that Stop was called, Terminating
+	// that Terminate was called.
 	Loaded, Stopping, Terminating bool
-	// Targets is how many there are, the others how many of them are so.
+	// Targets is the number of targets, the others the number of those that are started,
+	// ready or live.
 	Targets, Started, Ready, Live int
 }
 
-// Status is the truth about the agent's probes at one moment. It and all that it
-// points to belong to the caller.
+// Status is the state of the agent's probes at one moment. The caller owns the Status and
+// everything it points to.
 type Status struct {
 	Summary
-	// Statuses has one entry a target, in the order of the configuration.
+	// Statuses has one entry for each target, in the order of the configuration.
 	Statuses []TargetStatus
-	// InFlight is how many attempts are running.
+	// InFlight is the number of running attempts.
 	InFlight int
-	// Waiting is how many probes wait for an attempt from before a reload to end.
+	// Waiting is the number of probes that wait for the end of an attempt from before a
+	// reload.
 	Waiting int
-	// Panics is how many panics in an action were caught.
+	// Panics is the number of panics in actions that the agent has caught.
 	Panics uint64
-	// Lateness is how late turns began after their time, in seconds.
+	// Lateness is how late turns began, in seconds.
 	Lateness Histogram
-	// SourceUp has an entry for each instance source in use: whether it works.
+	// SourceUp says of each instance source in use whether it works.
 	SourceUp map[string]bool
 }
 
-// TargetStatus is the truth about one target.
+// TargetStatus is the state of one target.
 type TargetStatus struct {
 	Name   string
 	Labels []config.Label // sorted by name
-	// Source is where instances come from, and SourceReason why, if the file left that
-	// open. Instance is the one there is, Details what else is known of it.
+	// Source is where instances come from. SourceReason says why, if the agent chose the
+	// source. Instance is the current instance, Details what else the source knows of it.
 	Source, SourceReason string
 	Instance             gate.Instance
 	Details              instance.Details
 	// Running, Started, Ready and Live are derived (contract: health endpoints).
 	Running, Started, Ready, Live bool
-	// Changed is when these three changed last or, where they have not, when the agent
-	// began to watch the target.
+	// Changed is when Started, Ready and Live last changed or, before any change, when the
+	// agent began to watch the target.
 	Changed Changed
 	// Restarts counts the instances after the first.
 	Restarts uint64
 	// StartupDuration is how long the instance took from its start until started;
-	// negative while that is not known.
+	// negative while unknown.
 	StartupDuration time.Duration
-	// Probes has an entry for each kind that is configured, in the order of kinds.
+	// Probes has an entry for each configured kind, in the order of kinds.
 	Probes []ProbeStatus
 }
 
-// Changed is when the conditions of a target changed last.
+// Changed is when each condition of a target last changed.
 type Changed struct{ Started, Ready, Live time.Time }
 
-// Probe returns the status of one kind, if the target has it.
+// Probe returns the status of the probe of a kind, if the target has one.
 func (t *TargetStatus) Probe(k gate.Kind) (ProbeStatus, bool) {
 	for _, p := range t.Probes {
 		if p.Kind == k {
@@ -90,58 +92,58 @@ func (t *TargetStatus) Probe(k gate.Kind) (ProbeStatus, bool) {
 	return ProbeStatus{}, false
 }
 
-// ProbeStatus is the truth about one probe.
+// ProbeStatus is the state of one probe.
 type ProbeStatus struct {
 	Kind   gate.Kind
 	Action string // exec, httpGet, tcpSocket or grpc
-	// Address is what is asked, without secrets: a URL, or host and port; empty for exec,
-	// and below Full.
+	// Address is what the probe asks, without secrets: a URL, or host and port; empty for
+	// exec, and below Full.
 	Address string
 
 	InitialDelay, Timeout, Period      time.Duration
 	SuccessThreshold, FailureThreshold int
 
-	// Result is what the probe publishes of the instance. Last and Run are its last
-	// outcome and how many in a row were equal, counted as the thresholds count.
+	// Result is the published result for the instance. Last is the last outcome, and Run
+	// how many outcomes in a row were equal to it, counted as the thresholds count.
 	Result, Last gate.Result
 	Run          int
-	// Changed is when Result changed last, by probing or with the instance, or when the
-	// agent began to watch.
+	// Changed is when Result last changed, by probing or with the instance, or when the
+	// agent began to watch the target.
 	Changed time.Time
-	// Held: no attempts until a new instance or until HeldUntil, if that is not zero: the
-	// turn at which a hold ends by itself. Gated: none yet, because of the initial
-	// delay, of a startup probe, or because there is no instance.
+	// Held: no attempts until a new instance or until HeldUntil, the turn at which the hold
+	// ends by itself, if that is not zero. Gated: no attempts yet, because of the initial
+	// delay or the startup probe, or because there is no instance.
 	Held, Gated bool
 	HeldUntil   time.Time
 
-	// ConsecutiveFailures counts failed attempts since the last success; 0 at a new
-	// instance.
+	// ConsecutiveFailures counts the failed attempts since the last success; a new instance
+	// begins at 0.
 	ConsecutiveFailures uint64
-	// Reason is why the last of them failed; empty if there is none.
+	// Reason is why the last of the ConsecutiveFailures failed; empty if there are none.
 	Reason action.Reason
 
-	// Successful, Failed and Unknown count the probes run, by outcome.
+	// Successful, Failed and Unknown count the attempts by outcome.
 	Successful, Failed, Unknown uint64
-	// Failures counts the failed and unknown ones by reason; only reasons that occurred.
+	// Failures counts the failed and unknown attempts by reason; only reasons that occurred.
 	Failures []ReasonCount
 	// Transitions counts changes of Result by probing.
 	Transitions uint64
-	// LastRun is when the last attempt ended, NextTurn when the next turn is due; zero
-	// if there is none.
+	// LastRun is when the last attempt ended, NextTurn when the next turn is due; the zero
+	// time if there is none.
 	LastRun, NextTurn time.Time
 
-	// Durations of the attempts by outcome, in seconds, from the beginning of the turn,
-	// tries included. Empty below Series.
+	// Durations are those of the attempts by outcome, in seconds from the beginning of the
+	// turn, tries included; empty below Series.
 	Durations Durations
 
-	// What is remembered of attempts, oldest first; empty below Full. Attempts are the last
-	// 20 entries, LastFailures the last 20 of what did not succeed; equal attempts in a row
-	// are one entry. Marks are the last 20 attempts one by one.
+	// Attempts are the last 20 entries, and LastFailures the last 20 entries that did not
+	// succeed; equal attempts in a row are one entry. Marks are the last 20 attempts one by
+	// one. All are oldest first, and empty below Full.
 	Attempts, LastFailures []Attempt
 	Marks                  []Mark
-	// FirstFailure is the first of the ConsecutiveFailures, LastSuccess the success before
-	// it or, while nothing fails, the last attempt that succeeded. Nil: there is none, or
-	// below Full.
+	// FirstFailure is the first of the ConsecutiveFailures. LastSuccess is the last success
+	// before FirstFailure or, while nothing fails, the last success. Both are nil if there
+	// is none, and below Full.
 	FirstFailure, LastSuccess *Attempt
 }
 
@@ -158,7 +160,7 @@ func ProbeType(k gate.Kind) string {
 	return "invalid"
 }
 
-// ReasonCount is how often attempts failed for one reason.
+// ReasonCount counts the attempts that failed for one reason.
 type ReasonCount struct {
 	Reason action.Reason
 	Count  uint64
@@ -169,28 +171,28 @@ type Durations struct {
 	Successful, Failed, Unknown Histogram
 }
 
-// Attempt is what one attempt of the past said, or several in a row that said the same.
+// Attempt is one past attempt, or several equal ones in a row.
 type Attempt struct {
-	// Start is when the first of them began, Last when the last did; Count is how many
-	// there were.
+	// Start is when the first attempt began, Last when the last did. Count is the number of
+	// attempts.
 	Start, Last time.Time
 	Count       uint64
 	Duration    time.Duration // of the last
 	// Outcome is successful, failed or unknown, as in the metrics.
 	Outcome AttemptOutcome
-	// Warning marks a successful one with a warning.
+	// Warning marks a success with a warning.
 	Warning bool
 	Reason  action.Reason
-	// ExitCode is a failed command's; 0: there is none.
+	// ExitCode is that of a failed command; 0 if there is none.
 	ExitCode int
-	// Output and Body are cut, and secrets of the target's configuration are taken out of
-	// them. Body is what a server said beside a status that is a failure, the last time.
+	// Output and Body are cut, and contain no secrets of the target's configuration. Body is
+	// the body of the last response whose status is a failure.
 	Output, Body string
-	// Address is what was asked, if a redirect has led away from the probe's own.
+	// Address is the address that answered, if a redirect led away from the probe's own.
 	Address string
 }
 
-// Mark is one attempt by itself.
+// Mark is a single attempt.
 type Mark struct {
 	Start    time.Time
 	Duration time.Duration

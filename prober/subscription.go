@@ -10,9 +10,8 @@ import (
 	"sync/atomic"
 )
 
-// Subscription tells one reader that the Status has changed, so that the reader need not ask
-// again and again. A subscription carries no state: the reader asks the Manager, and sees the
-// latest.
+// Subscription tells one reader that the Status has changed, so that the reader need not
+// poll. A Subscription carries no state: the reader asks the Manager and sees the latest.
 //
 //	s := m.Subscribe()
 //	defer s.Close()
@@ -26,16 +25,16 @@ import (
 //		}
 //	}
 //
-// No change is lost: a change that comes while the reader reads makes C ready again. Changes
-// that come before the reader asks are one. Nobody waits for a reader, and a slow reader costs
-// no more than a fast one.
+// No change is lost: a change that comes while the reader reads makes C ready again. Several
+// changes before the reader asks count as one. The Manager never waits for a reader, and a
+// slow reader costs no more than a fast one.
 //
 // A change is a change of started, ready or live, of a probe's result or hold, of the instance
-// or of its phase; a reload, Stop and Terminate are changes as well. An attempt that changes
-// none of these is not one.
+// or its phase; a reload, Stop and Terminate are changes, too. An attempt that changes none of
+// these tells no reader.
 type Subscription struct {
-	// C is ready at first, and when something has changed since the reader received from C
-	// or called Changes. C is never closed.
+	// C is ready at first, and whenever something has changed since the reader last received
+	// from C or called Changes. C is never closed.
 	C <-chan struct{}
 
 	c  chan struct{} // of capacity 1
@@ -46,20 +45,20 @@ type Subscription struct {
 	targets map[string]struct{} // nil while empty
 }
 
-// Changes is what may have changed since a reader asked last.
+// Changes is what may have changed since the reader last asked.
 type Changes struct {
-	// All says that anything may have: the reader is new, or the set of targets or the state
-	// of the agent has changed. Targets is empty then.
+	// All says that anything may have changed: the reader is new, or the set of targets or
+	// the state of the agent has changed. Targets is then empty.
 	All bool
-	// Targets are the names of the targets that have changed, sorted. A reload may have
-	// removed one since.
+	// Targets are the sorted names of the targets that have changed. A reload may have
+	// removed some of them since.
 	Targets []string
 }
 
-// subscriptions are those of a Manager. No lock is taken while theirs is held, and theirs is
-// held for no longer than it takes to write down a name.
+// subscriptions holds the subscriptions of a Manager. Its lock is held only to write down a
+// name, and no other lock is taken meanwhile.
 type subscriptions struct {
-	count atomic.Int32 // of readers, so that a change costs nothing where there are none
+	count atomic.Int32 // of readers, so that a change costs nothing without readers
 
 	mu      sync.Mutex
 	readers []*Subscription
@@ -99,8 +98,8 @@ func (s *Subscription) Close() {
 	s.drain()
 }
 
-// tell tells the readers that a target has changed. The caller has made the change, and may
-// hold the target's lock: whoever reads because of this waits for the lock, and sees the change.
+// tell tells the readers that a target has changed. The caller has made the change and may
+// hold the target's lock: a reader then waits for the lock and sees the change.
 func (s *subscriptions) tell(target string) {
 	if s.count.Load() == 0 {
 		return
@@ -124,7 +123,7 @@ func (s *subscriptions) tellAll() {
 	}
 }
 
-// All below is called with of.mu held.
+// The callers of the methods below hold of.mu.
 
 func (s *Subscription) tell(target string) {
 	if !s.all {
@@ -136,8 +135,8 @@ func (s *Subscription) tell(target string) {
 	s.wake()
 }
 
-// tellAll makes the names superfluous, so there are never many more of them than a
-// configuration has targets.
+// tellAll records that anything may have changed, and drops the names: there are never many
+// more of them than the configuration has targets.
 func (s *Subscription) tellAll() {
 	s.all, s.targets = true, nil
 	s.wake()
@@ -151,7 +150,7 @@ func (s *Subscription) wake() {
 	}
 }
 
-// drain makes C ready no more.
+// drain makes C not ready.
 func (s *Subscription) drain() {
 	select {
 	case <-s.c:

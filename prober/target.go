@@ -17,8 +17,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/output"
 )
 
-// target is one target of the configuration, from when it is applied until its
-// workers have ended.
+// target is one target of a configuration, from Apply until its workers have ended.
 type target struct {
 	m       *Manager
 	cfg     *config.Target
@@ -29,20 +28,20 @@ type target struct {
 	mu    sync.Mutex
 	state gate.Target
 	life  life
-	flags flags // as the tally has them
-	since since // when each of them changed
-	held  bool  // as the source was told
-	slots int8  // that its probes have; guarded by slots.mu
-	// instanceChanged: life.changes has grown since the last publication.
+	flags flags // as counted in the tally
+	since since // when each flag changed
+	held  bool  // as last told to the source
+	slots int8  // in use by its probes; guarded by slots.mu
+	// instanceChanged says that life.changes has grown since the last publication.
 	instanceChanged bool
-	// retired is not nil once a reload has replaced or removed it: nothing changes any
-	// more. It is what its source called the instance then.
+	// retired is not nil once a reload has replaced or removed the target, which then no
+	// longer changes. retired is the source's ID of the instance at that moment.
 	retired *string
 }
 
-// newTarget returns c as a target whose workers do not run yet, and what is to be logged.
-// What it keeps of before, which may be nil and has retired, is said at Apply. Called with
-// m.swapping held.
+// newTarget returns c as a target whose workers do not run yet, and the lines to log. before,
+// which may be nil, has retired; Apply says what the new target keeps of it. The caller holds
+// m.swapping.
 func newTarget(m *Manager, c *config.Target, source instance.Source, before *target) (t *target, entries []entry) {
 	t = &target{
 		m:      m,
@@ -99,8 +98,8 @@ func newTarget(m *Manager, c *config.Target, source instance.Source, before *tar
 	return t, entries
 }
 
-// newAttempt returns what an attempt of a probe does. A command runs where the
-// source says that the target is, if it can run one there (kubelet rule 11.5).
+// newAttempt returns what an attempt of a probe does. A command runs inside the target if
+// the source can run commands there (kubelet rule 11.5).
 func newAttempt(m *Manager, c *config.Target, p *config.Probe, source instance.Source) action.Func {
 	if runner := source.Runner(); runner != nil && p.Exec != nil {
 		return exec.NewIn(runner, c, p)
@@ -108,8 +107,8 @@ func newAttempt(m *Manager, c *config.Target, p *config.Probe, source instance.S
 	return m.newAction(c, p)
 }
 
-// logger returns a logger that names the target. It is made when there is something to
-// say: ten thousand targets that are well need none.
+// logger returns a logger that names the target. Each call makes a new one: ten thousand
+// healthy targets need none.
 func (t *target) logger() *slog.Logger { return t.m.log.With("target", t.cfg.Name) }
 
 func (t *target) worker(k gate.Kind) *worker {

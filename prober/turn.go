@@ -11,25 +11,25 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action"
 )
 
-// turn is a worker's time to act, as it began: what the gate said, about which instance,
-// and what the attempt may take.
+// turn is a worker's turn as it began: the gate's verdict, the instance, and the slot of the
+// attempt.
 type turn struct {
 	at      time.Time
 	verdict gate.Verdict
 	slot    claim  // taken, if the verdict is an attempt
-	changes uint64 // of the instance so far
+	changes uint64 // life.changes when the turn began
 	first   bool   // no attempt has succeeded yet
 }
 
-// takeTurns is what the timer calls: it takes the turn that is due and, in the same
-// goroutine, those that are due when the one before them ends.
+// takeTurns takes the turn that is due and then, in the same goroutine, each turn that is due
+// when the one before it ends. The timer calls takeTurns.
 func (w *worker) takeTurns() {
 	for w.takeTurn() {
 	}
 }
 
-// takeTurn takes one turn: it asks the gate, makes the attempt if the gate wants one,
-// counts it, and plans the next turn. It reports whether that is due already.
+// takeTurn takes one turn: it asks the gate, makes the attempt if the gate wants one, counts
+// the attempt, and plans the next turn. It reports whether the next turn is already due.
 func (w *worker) takeTurn() (again bool) {
 	defer w.turns.Done()
 	ctx, cancel := context.WithCancel(w.target.m.ctx)
@@ -46,9 +46,9 @@ func (w *worker) takeTurn() (again bool) {
 	return w.endTurn(ctx, &made)
 }
 
-// beginTurn asks the source and the gate what to do. A turn that is to make an attempt
-// begins once it has a slot; one that only looks at the instance waits for nobody.
-// It returns false if the worker was stopped before.
+// beginTurn asks the source and the gate what to do. If the turn makes an attempt, beginTurn
+// waits for a slot; a turn without an attempt does not wait. beginTurn returns false if the
+// worker was stopped before.
 func (w *worker) beginTurn(ctx context.Context, cancel context.CancelFunc) (begun turn, ok bool) {
 	t, slots := w.target, w.target.m.slots
 	var slot claim
@@ -73,7 +73,7 @@ func (w *worker) beginTurn(ctx context.Context, cancel context.CancelFunc) (begu
 			wait, stop := context.WithCancel(ctx)
 			w.stage, w.cancel = waiting, stop
 			poked := w.poked
-			t.publish(inst, now) // the failures of one instance must not stand for the next until the slot comes
+			t.publish(inst, now) // the failures of one instance must not count for the next while the turn waits
 			w.poked = poked      // this is the turn that a poke would ask for
 			t.mu.Unlock()
 			logAll(entries)
@@ -82,7 +82,7 @@ func (w *worker) beginTurn(ctx context.Context, cancel context.CancelFunc) (begu
 			if ctx.Err() != nil && !held {
 				return turn{}, false
 			}
-			continue // much may have changed, the probe's standing for one
+			continue // much may have changed, for example the probe's standing
 		}
 		begun = w.enterTurn(inst, state, verdict, now)
 		t.mu.Unlock()
@@ -95,8 +95,8 @@ func (w *worker) beginTurn(ctx context.Context, cancel context.CancelFunc) (begu
 	}
 }
 
-// enterTurn makes what the gate has said the state of the target, and publishes it. With
-// target.mu held.
+// enterTurn stores the state that the gate returned, and publishes it. The caller holds
+// target.mu.
 func (w *worker) enterTurn(inst gate.Instance, state gate.Target, verdict gate.Verdict, now time.Time) turn {
 	t, m := w.target, w.target.m
 	m.observeLateness(now.Sub(m.timeOf(w.readyAt)))
@@ -107,7 +107,7 @@ func (w *worker) enterTurn(inst gate.Instance, state gate.Target, verdict gate.V
 	switch verdict {
 	case gate.Wait:
 	case gate.Quit:
-		// The last result can still be read, and does not count any more (rule 5.6).
+		// The last result can still be read, but no longer counts (rule 5.6).
 		last := t.state.Probe(w.kind)
 		t.state = t.state.Remove(w.kind).Adopt(w.kind, gate.Instance{ID: last.InstanceID}, last.Result)
 		w.quit = true
@@ -119,8 +119,9 @@ func (w *worker) enterTurn(inst gate.Instance, state gate.Target, verdict gate.V
 	return turn{at: now, verdict: verdict, changes: t.life.changes, first: w.successful.count() == 0}
 }
 
-// makeAttempt makes the attempt of a turn and gives its slot back. Where the attempt has
-// not succeeded, or none has before, the source looks at the instance before it counts.
+// makeAttempt makes the attempt of a turn and gives its slot back. If the attempt has not
+// succeeded, or is the first success, the source looks at the instance before the attempt
+// counts.
 func (w *worker) makeAttempt(ctx context.Context, begun turn) attempt {
 	made := attempt{tried: w.try(ctx), changes: begun.changes, began: begun.at}
 	w.target.m.slots.release(begun.slot)
@@ -131,9 +132,9 @@ func (w *worker) makeAttempt(ctx context.Context, begun turn) attempt {
 	return made
 }
 
-// endTurn counts the turn's attempt, nil for none, and plans the next turn. It reports
-// whether that is due already. An attempt that was cut short does not count. An attempt of
-// a target that a reload has replaced is left to what has come in its place.
+// endTurn counts the turn's attempt, nil for none, and plans the next turn. It reports whether
+// the next turn is already due. An attempt that was cut short does not count. If a reload has
+// replaced the target, its successor counts the attempt.
 func (w *worker) endTurn(ctx context.Context, made *attempt) (again bool) {
 	t := w.target
 	var entries []entry
@@ -154,8 +155,8 @@ func (w *worker) endTurn(ctx context.Context, made *attempt) (again bool) {
 	return again
 }
 
-// planTurn ends the turn and sets the timer for the next one. It reports whether that is
-// due already: then the turn is the caller's to take. With target.mu held.
+// planTurn ends the turn and sets the timer for the next one. If the next turn is already due,
+// planTurn reports true and the caller takes it. The caller holds target.mu.
 func (w *worker) planTurn(now time.Time) (due bool) {
 	w.stage, w.cancel, w.began = resting, nil, 0
 	if w.stopped || w.quit {
@@ -166,7 +167,7 @@ func (w *worker) planTurn(now time.Time) (due bool) {
 		w.schedule(at, now)
 		return false
 	}
-	// A timer would only wake another thread for it.
+	// A timer would only wake another thread for this turn.
 	w.due, w.readyAt = w.target.m.moment(at), w.target.m.moment(now)
 	w.turns.Add(1)
 	return true
@@ -179,15 +180,15 @@ func (m *Manager) observeLateness(d time.Duration) {
 }
 
 const (
-	// maxLook bounds what a look may take from the next turn.
+	// maxLook bounds a look, which delays the next turn.
 	maxLook = time.Second
-	// lookAgain is how long the system may take to let go of a process: its connections
+	// lookAgain is how long the system may take to remove a dead process: its connections
 	// may break before its listening sockets are gone.
 	lookAgain = 100 * time.Millisecond
 )
 
-// look has the source take a fresh look, if it can; twice, if the attempt ended as it
-// does when the process at the other end dies.
+// look makes the source take a fresh look, if it can; it looks twice if the attempt ended
+// as if the process at the other end had died.
 func (w *worker) look(ctx context.Context, made tried) {
 	source, name := w.target.source, w.target.cfg.Name
 	if !source.CanLook() {

@@ -21,37 +21,37 @@ type worker struct {
 	probe  *config.Probe
 	action action.Func
 
-	// turns counts the turn that is scheduled or running; there is never a second one.
+	// turns counts the scheduled or running turn; there is never a second one.
 	turns sync.WaitGroup
 
-	// All below but kind is guarded by target.mu.
+	// target.mu guards the fields below, unless a comment says otherwise.
 
 	timer  *time.Timer
 	cancel context.CancelFunc // ends the attempt, or the wait for a slot
 
-	due     moment // the point of the grid that the next, or the running, turn stands for
-	readyAt moment // when it could begin at the earliest: due, or the end of the turn before
-	began   moment // when the running attempt began; 0 without one
+	due     moment // the point of the grid of the next or running turn
+	readyAt moment // when that turn could begin: due, or the end of the turn before
+	began   moment // when the running attempt began; 0 if none runs
 	lastRun int64  // Unix nanoseconds; 0 before the first
-	changed int64  // when result changed, or when there was first one; Unix nanoseconds
+	changed int64  // when result last changed or was first set; Unix nanoseconds
 
 	counts
 	history history
 
-	kind    gate.Kind   // not guarded: it never changes
-	stopped bool        // no more turns: told to stop
+	kind    gate.Kind   // not guarded: never changes
+	stopped bool        // no more turns: stop was called
 	quit    bool        // no more turns until a new instance: the gate said Quit
-	poked   bool        // the next turn to begin has been asked for
+	poked   bool        // somebody asked for the next turn
 	warned  bool        // the last attempt's outcome was a warning
-	result  gate.Result // as it was published last
-	held    bool        // the same
+	result  gate.Result // as last published
+	held    bool        // as last published
 
 	stage    stage
 	standing standing
-	files    uint8 // that an attempt has open at most; it never changes
+	files    uint8 // the most that an attempt has open; never changes
 }
 
-// stage says how far a turn is.
+// stage says how far the worker is in a turn.
 type stage uint8
 
 const (
@@ -60,16 +60,16 @@ const (
 	acting
 )
 
-// logger returns a logger that names the probe, made as the target's.
+// logger returns a logger that names the target and the probe.
 func (w *worker) logger() *slog.Logger {
 	return w.target.logger().With("probe_type", ProbeType(w.kind))
 }
 
 func (w *worker) name() probeName { return probeName{w.target.cfg.Name, w.kind} }
 
-// start schedules the first turn for the point first of the grid, or for now if
-// that is past; or, after an attempt from before a reload, for when that has ended. Told to
-// stop before, the worker does nothing.
+// start schedules the first turn for first, a point of the grid, or for now if first is past.
+// If an attempt from before a reload still runs, the turn waits for its end. start does
+// nothing if the worker was stopped before.
 func (w *worker) start(first time.Time) {
 	w.target.mu.Lock()
 	defer w.target.mu.Unlock()
@@ -82,7 +82,7 @@ func (w *worker) start(first time.Time) {
 	}
 }
 
-// schedule sets the timer for a turn, with target.mu held.
+// schedule sets the timer for a turn. The caller holds target.mu.
 func (w *worker) schedule(due, now time.Time) {
 	wait, m := max(due.Sub(now), 0), w.target.m
 	w.due, w.readyAt = m.moment(due), m.moment(now.Add(wait))
@@ -94,8 +94,8 @@ func (w *worker) schedule(due, now time.Time) {
 	w.timer.Reset(wait)
 }
 
-// poke makes the worker take a turn now or, if it is in one, right after it. The
-// grid begins anew when that turn begins (kubelet rule 2.6.3). With target.mu held.
+// poke makes the worker take a turn now or, during a turn, right after it. The grid begins
+// anew with that turn (kubelet rule 2.6.3). The caller holds target.mu.
 func (w *worker) poke() {
 	if w.stopped || w.quit || w.due == 0 {
 		return
@@ -107,8 +107,8 @@ func (w *worker) poke() {
 	}
 }
 
-// revive makes a probe that has quit begin again, as fresh as a kubelet's new worker
-// (rule 2.4.2): there is a new instance after all. With target.mu held.
+// revive makes a probe that has quit begin anew, like a new worker of the kubelet (rule
+// 2.4.2), because there is a new instance after all. The caller holds target.mu.
 func (w *worker) revive() {
 	if !w.quit || w.stopped {
 		return
@@ -121,15 +121,15 @@ func (w *worker) revive() {
 	}
 }
 
-// stop ends the worker: no turn begins from now on, and a running attempt is cut
-// short. It does not wait; turns does.
+// stop ends the worker: no turn begins from now on, and a running attempt is cut short. stop
+// does not wait for the turn; turns.Wait does.
 func (w *worker) stop() {
 	w.target.mu.Lock()
 	defer w.target.mu.Unlock()
 	w.halt(true)
 }
 
-// halt is stop with target.mu held; without cut a running attempt goes on.
+// halt is stop for a caller that holds target.mu; if cut is false, a running attempt goes on.
 func (w *worker) halt(cut bool) {
 	w.stopped = true
 	if cut && w.cancel != nil {
