@@ -123,7 +123,8 @@ func (s *slots) release(had claim) {
 	s.serve()
 }
 
-// stalled returns how long no slot has come free for the waiters; 0 if there are none.
+// stalled returns how long the waiters have seen no slot come free. The caller knows that
+// there are waiters.
 func (s *slots) stalled(now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

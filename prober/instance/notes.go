@@ -5,21 +5,21 @@ package instance
 
 import "sync"
 
-// Notes are what a source has to log. It takes them whatever locks it, or whoever called
-// it, holds; its Run writes them and holds none: who reads the log may be slow.
+// Notes collects the log lines of a source. The source adds lines under any lock; its Run
+// writes them without a lock, because the reader of the log may be slow.
 type Notes struct {
 	mu    sync.Mutex
 	taken []func()
 }
 
-// Add has write called by Run.
+// Add queues write, which writes a line, for the next Write.
 func (n *Notes) Add(write func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.taken = append(n.taken, write)
 }
 
-// Write writes what has been noted, in its order.
+// Write writes the queued lines in order.
 func (n *Notes) Write() {
 	n.mu.Lock()
 	taken := n.taken

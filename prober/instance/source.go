@@ -1,8 +1,8 @@
 // Copyright 2026 The prober_exporter Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package instance knows who is being probed: a source keeps a view of the
-// instances of a target, one life each, so that a restart can be told.
+// Package instance defines sources, which see the instances of targets and tell one instance
+// from the next, so that the agent notices restarts.
 package instance
 
 import (
@@ -21,32 +21,31 @@ type Source interface {
 	// Instance returns the instance of a target as the source sees it now.
 	Instance(target string) gate.Instance
 
-	// Describe returns what is known of an instance beyond what the probes need.
+	// Describe returns what the source knows of an instance beyond what the probes need.
 	Describe(target string) Details
 
-	// Up reports whether the source sees what it is asked to watch.
+	// Up reports whether the source can see its targets.
 	Up() bool
 
-	// CanLook reports whether the source can look when it is asked to.
+	// CanLook reports whether Look does anything.
 	CanLook() bool
 
-	// Look takes a fresh look at all targets, so that Instance returns what there is now.
-	// It returns early when ctx is done. A worker asks for a look after an attempt that did
-	// not succeed, so that the source sees the end of an instance before the consequences
-	// of the end count; and until the first success of a probe, which proves that there is
-	// something to see.
+	// Look takes a fresh look at all targets, so that Instance returns the current instance.
+	// It returns early when ctx is done. A worker calls Look after an attempt that did not
+	// succeed, so that the source sees the end of an instance before its failures count; and
+	// after each attempt until the first success, which proves that the instance runs.
 	Look(ctx context.Context)
 
 	// AttemptFailed tells a source that can look that an attempt at a target has failed.
 	// The worker calls Look after it.
 	AttemptFailed(target string)
 
-	// InDoubt reports that nobody knows whether a target has ended, and that an attempt
-	// would tell.
+	// InDoubt reports that the source does not know whether a target has ended, and that an
+	// attempt would tell.
 	InDoubt(target string) bool
 
-	// Asked tells the source that a kubelet asks about a target, and since when the
-	// container of the target must have run.
+	// Asked tells the source that the kubelet asks about a target, whose container must have
+	// run since the given time at the latest.
 	Asked(target string, since time.Time)
 
 	// Held tells the source whether a probe of a target is held. Meanwhile the source may
@@ -57,12 +56,11 @@ type Source interface {
 	// whether an instance has begun.
 	Declare(target string) bool
 
-	// Ended tells the source that a target, which the source has not seen yet, had ended
-	// before the source began to watch it.
+	// Ended tells the source that a target that the source has not seen yet had ended before
+	// the source began to watch it.
 	Ended(target string)
 
-	// Runner returns what runs commands where the targets run. It returns nil if the source
-	// has no way to do so.
+	// Runner returns the Runner for commands inside the targets; nil if the source has none.
 	Runner() Runner
 }
 
@@ -72,10 +70,10 @@ type Runner interface {
 	Exec(ctx context.Context, target string, command, env []string, output io.Writer) (exitCode int, err error)
 }
 
-// Defaults is what a source does that can do no more than return instances.
+// Defaults implements the methods of a source that can only return instances.
 type Defaults struct{}
 
-// Describe returns that nothing is known.
+// Describe returns zero Details.
 func (Defaults) Describe(string) Details { return Details{} }
 
 // Up returns true.
@@ -108,47 +106,47 @@ func (Defaults) Ended(string) {}
 // Runner returns nil.
 func (Defaults) Runner() Runner { return nil }
 
-// Watcher is a source that looks for itself. It serves any number of targets, which
-// come and go while it runs.
+// Watcher is a source with a goroutine of its own, Run. A Watcher serves any number of
+// targets, which come and go while it runs.
 type Watcher interface {
 	Source
 
-	// Watch begins to watch a target, or goes on under its changed configuration, which
-	// keeps the instance that was seen. A look that asks nobody but the kernel is taken at
-	// once, so that the first turn of a probe knows the instance.
+	// Watch begins to watch a target. For a target that is watched already, Watch changes the
+	// configuration and keeps the instance. A source that needs only the kernel looks at once,
+	// so that the first turn of a probe knows the instance.
 	Watch(t *config.Target)
 
 	// Forget ends the watch of a target.
 	Forget(target string)
 
 	// Run keeps the view up to date until ctx is done, and calls changed after each change
-	// of what Instance or Describe returns. Whoever starts Run waits for it. Run returns an
-	// error only if the source cannot go on. In trouble of the moment the last view stays,
-	// Up returns false, and the log says so once for each change.
+	// of what Instance or Describe returns. Run returns an error only if the source cannot go
+	// on. During passing trouble the last view stays and Up returns false; Run logs each
+	// change once.
 	Run(ctx context.Context, changed func(target string)) error
 }
 
-// Details are for the reader of a log or a page. The zero value: nothing is known.
+// Details are for the reader of a log or a page. In the zero value everything is unknown.
 type Details struct {
-	// PID is the process, in the agent's own process namespace; 0: not known.
+	// PID is the process ID in the agent's own process namespace; 0 if unknown.
 	PID int
-	// ExitCode is that of the last end of the target; nil: none is known.
+	// ExitCode is the exit code of the target's last end; nil if unknown.
 	ExitCode *int
-	// OOMKilled says that it ended because memory ran out.
+	// OOMKilled says that the target ended because memory ran out.
 	OOMKilled bool
-	// Paused says that the instance is frozen: it is neither probed nor judged.
+	// Paused says that the instance is frozen, and therefore neither probed nor judged.
 	Paused bool
-	// Message says in a line what is wrong or particular; empty: nothing.
+	// Message says in one line what is wrong or special; empty if nothing is.
 	Message string
 }
 
 const (
-	// lookShare bounds the cost of a source's looks: the time between two looks is at least
-	// lookShare times the duration of a look. A look may also seem to take long because the
-	// agent was frozen: so the time between two looks need not exceed maxLookGap.
+	// lookShare bounds the cost of a source's looks: two looks are at least lookShare times
+	// the duration of a look apart, but never more than maxLookGap, because a look also
+	// seems long if the agent was frozen.
 	lookShare  = 10
 	maxLookGap = time.Second
 )
 
-// LookGap returns how long to leave between two looks of that cost.
+// LookGap returns the time between two looks of a cost.
 func LookGap(cost time.Duration) time.Duration { return min(lookShare*cost, maxLookGap) }

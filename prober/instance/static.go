@@ -10,15 +10,15 @@ import (
 	"github.com/prober-exporter/prober_exporter/gate"
 )
 
-// Static is one instance for ever: restarts are not seen. Its initial delays count
+// Static is a source with one instance for ever: it sees no restarts. Initial delays count
 // from StartedAt.
 type Static struct {
 	Defaults
 	StartedAt time.Time
 }
 
-// Instance returns the one instance, which always runs. It is never held: nobody
-// would end the hold.
+// Instance returns the one instance, which always runs. Its probes are never held, because
+// nothing would end the hold.
 func (s Static) Instance(string) gate.Instance {
 	return gate.Instance{ID: config.SourceStatic, Phase: gate.Running, StartedAt: s.StartedAt, MaxHold: gate.Never}
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The prober_exporter Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package docker is the source that sees containers with the eyes of a Docker Engine.
+// Package docker is the source that asks a Docker Engine about containers.
 package docker
 
 import (
@@ -15,12 +15,12 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/instance"
 )
 
-// Source sees the containers behind targets with the eyes of a Docker Engine, or of a
-// Podman service. One serves every target of its socket.
+// Source asks a Docker Engine, or a Podman service, about the containers of targets. One
+// Source serves every target of its socket.
 //
-// Its events say when to look, and an inspection is the truth. Since events may be
-// lost with a connection, and a daemon may hang without closing one, it looks at
-// everything after each connect and once in a while.
+// Events say when to look; only inspections count. Events may be lost with a connection,
+// and a daemon may hang without closing one, so a Source inspects every container after
+// each connect and at intervals.
 type Source struct {
 	instance.Defaults
 
@@ -29,45 +29,45 @@ type Source struct {
 
 	refresh            time.Duration // between two looks at everything
 	minRetry, maxRetry time.Duration // between two attempts to connect
-	execGrace          time.Duration // what the end of an unfinished command may take
+	execGrace          time.Duration // for the end of an unfinished command
 
-	proc string // where the process file system is
+	proc string // the path of the process file system
 
 	// wake says that a target may be dirty.
 	wake chan struct{}
 
 	mu      sync.Mutex
 	targets map[string]*watched
-	// connected says that the events are heard and that every target has been looked
-	// at since they are; unusable counts the targets for which the daemon has no usable
-	// answer.
+	// connected says that the event stream is open and that the source has looked at every
+	// target since it opened. unusable counts the targets for which the daemon has no
+	// usable answer.
 	connected bool
 	unusable  int
 }
 
-// watched is one target. Its fields are guarded by Source.mu, except for those
-// that tell what is watched: they never change.
+// watched is one target. Source.mu guards its fields, except for those that say what to
+// watch: they never change.
 type watched struct {
 	name      string
 	container string       // name or ID prefix
-	label     config.Label // instead of it
+	label     config.Label // instead of container
 
 	dirty   bool // something may have happened to it
 	view    view
 	trouble trouble
 
-	// What events tell of the container in view, and an inspection does not, or no
-	// longer if it comes late: that somebody stopped it on purpose, that memory ran out
-	// in this life of it, and how the last one ended.
+	// What only events tell of the container in view, because an inspection may come too
+	// late: that somebody stopped it on purpose, that memory ran out in its current life,
+	// and how its last life ended.
 	byHand, oom bool
 	end         ending
 
-	// unfinished are commands that were still running at their timeout: the ID of the
-	// exec by the command.
+	// unfinished has the commands that were still running at their timeout: the ID of the
+	// exec by command.
 	unfinished map[string]string
 }
 
-// view is what is known of a target.
+// view is what the source knows of a target.
 type view struct {
 	id       string // of the container, in full
 	instance gate.Instance
@@ -77,26 +77,25 @@ type view struct {
 	message  string
 }
 
-// ending is how the last life that ended did so. The zero value: nobody knows.
+// ending is how the last life ended. The zero value means unknown.
 type ending struct {
 	known    bool
 	exitCode int
 	oom      bool
 }
 
-// trouble is why a target is not seen clearly.
+// trouble is why the source does not see a target clearly.
 type trouble uint8
 
 const (
 	seenClearly     trouble = iota
-	noContainer             // there is none by that name or label
-	manyContainers          // more than one runs
-	answerUnusable          // the daemon is there, and gives no usable answer
+	noContainer             // no container has that name or label
+	manyContainers          // more than one container runs
+	answerUnusable          // the daemon answers, but not usably
 	nothingToLookAt         // the configuration names no container
 )
 
-// New returns the source behind a socket, given as a path. It connects when it
-// runs.
+// New returns the source behind a socket, given as a path. Run connects.
 func New(socket string, log *slog.Logger) *Source {
 	return &Source{
 		client:    docker.New(socket),
@@ -111,7 +110,7 @@ func New(socket string, log *slog.Logger) *Source {
 	}
 }
 
-// Watch begins to watch the container of t.Instance, or goes on.
+// Watch begins or continues to watch the container of t.Instance.
 func (d *Source) Watch(t *config.Target) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -129,7 +128,7 @@ func (d *Source) Watch(t *config.Target) {
 	d.wakeSession()
 }
 
-// Forget ends that.
+// Forget ends the watch of a target.
 func (d *Source) Forget(target string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -137,14 +136,14 @@ func (d *Source) Forget(target string) {
 	delete(d.targets, target)
 }
 
-// drop keeps the count of unusable answers, with mu held.
+// drop removes a target from the count of unusable answers. The caller holds mu.
 func (d *Source) drop(e *watched) {
 	if e != nil && e.trouble == answerUnusable {
 		d.unusable--
 	}
 }
 
-// Instance returns the container's life that was seen last.
+// Instance returns the life of the container that the source saw last.
 func (d *Source) Instance(target string) gate.Instance {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -154,7 +153,7 @@ func (d *Source) Instance(target string) gate.Instance {
 	return gate.Instance{}
 }
 
-// Describe returns what the daemon knows of it beyond that.
+// Describe returns what else the daemon knows of the container.
 func (d *Source) Describe(target string) instance.Details {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -171,8 +170,8 @@ func (d *Source) Describe(target string) instance.Details {
 	return details
 }
 
-// Up reports whether the daemon is heard, and has an answer for every target. That a
-// target has no container is such an answer.
+// Up reports whether the event stream is open and the daemon has an answer for every target,
+// be it that the target has no container.
 func (d *Source) Up() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -10,14 +10,14 @@ import (
 	"github.com/prober-exporter/prober_exporter/docker"
 )
 
-// eventNames are those that may change a view, by Docker's names and by Podman's.
-// The daemon leaves out the rest: each exec probe makes three of them.
+// eventNames are the events that may change a view, by Docker's and by Podman's names. The
+// daemon leaves out the others, of which each exec probe makes three.
 var eventNames = []string{
 	"create", "start", "restart", "die", "died", "oom", "kill", "stop", "pause", "unpause",
 	"rename", "update", "destroy", "remove", "cleanup", "init",
 }
 
-// readEvents reads events until their stream ends, and says why it did.
+// readEvents reads events until the stream ends, and returns why.
 func (d *Source) readEvents(stream *docker.EventStream) error {
 	defer stream.Close()
 	for {
@@ -41,7 +41,7 @@ func (d *Source) mark(ev *docker.Event) {
 	}
 }
 
-// about reports whether an event may change what is seen of the target.
+// about reports whether an event may change the view of the target.
 func (e *watched) about(ev *docker.Event) bool {
 	id, attributes := ev.Actor.ID, ev.Actor.Attributes
 	if id == "" {
@@ -59,7 +59,7 @@ func (e *watched) about(ev *docker.Event) bool {
 		docker.IsIDPrefix(e.container) && strings.HasPrefix(id, e.container)
 }
 
-// note takes from an event what an inspection may come too late for, or never tells.
+// note keeps what an inspection, which may come too late, does not tell.
 func (e *watched) note(ev *docker.Event) {
 	e.dirty = true
 	if ev.Actor.ID != e.view.id {

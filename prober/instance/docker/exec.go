@@ -17,13 +17,13 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/instance"
 )
 
-// notStartedError says that a command was not started: it says nothing of the target.
+// notStartedError says that a command was not started, which says nothing about the target.
 type notStartedError struct{ err error }
 
 func (e *notStartedError) Error() string { return e.err.Error() }
 
-// Unwrap is without the deadline: that a command was not started in time is not that
-// it ran for too long.
+// Unwrap hides context.DeadlineExceeded: a command that was not started in time has not run
+// for too long.
 func (e *notStartedError) Unwrap() error {
 	if errors.Is(e.err, context.DeadlineExceeded) {
 		return nil
@@ -31,7 +31,7 @@ func (e *notStartedError) Unwrap() error {
 	return e.err
 }
 
-// NotStarted is how another package tells.
+// NotStarted returns true; other packages recognise the error by this method.
 func (e *notStartedError) NotStarted() bool { return true }
 
 func notStarted(err error) error { return &notStartedError{err} }
@@ -39,19 +39,19 @@ func notStarted(err error) error { return &notStartedError{err} }
 // Runner returns the source itself.
 func (d *Source) Runner() instance.Runner { return d }
 
-// Exec runs a command inside the target's container, with env added to the
-// container's own, and returns its exit code. Stdout and stderr go to output, in
-// order, as far as the daemon keeps it.
+// Exec runs a command inside the target's container, with env added to the container's
+// environment, and returns its exit code. Stdout and stderr go to output, in order as far as
+// the daemon keeps it.
 //
-// If ctx's deadline passes first, the error is context.DeadlineExceeded. A daemon has
-// no way to kill a command. It is killed if the agent sees the very process and may
-// kill it; else it goes on running. So that hung commands do not pile up in the
-// container, a command is not started while one like it that has timed out still runs:
-// that one is awaited, and if it does not end, that is a timeout, too. If it ends, but
-// leaves the new one less time than its timeout, a timeout of the new one says nothing.
+// If ctx's deadline passes first, the error is context.DeadlineExceeded. A daemon cannot kill
+// a command. The agent kills the command if it sees the process and may kill it; otherwise
+// the command goes on running. So that hung commands do not pile up in the container, Exec
+// waits for an earlier run of the same command that has timed out. If the earlier run does not
+// end, that is a timeout, too. If the earlier run ends but leaves the new one less than its
+// timeout, a timeout of the new one says nothing.
 //
-// An error with NotStarted() says that the command did not begin, any other that its
-// end is not known: neither says anything of the target.
+// An error with NotStarted() says that the command did not begin, any other error that its
+// end is unknown: neither says anything about the target.
 func (d *Source) Exec(ctx context.Context, target string, command, env []string, output io.Writer) (exitCode int, err error) {
 	r, err := d.newRun(target, command)
 	if err != nil {
@@ -66,7 +66,7 @@ func (d *Source) Exec(ctx context.Context, target string, command, env []string,
 	}
 	stream, err := d.client.StartExec(ctx, r.id)
 	if err != nil {
-		// The daemon may start it nevertheless.
+		// The daemon may start the command nevertheless.
 		r.remember()
 		return 0, notStarted(err)
 	}
@@ -92,13 +92,13 @@ func (d *Source) Exec(ctx context.Context, target string, command, env []string,
 type run struct {
 	d         *Source
 	target    *watched
-	command   string // tells it from the target's other commands
+	command   string // distinguishes the target's commands
 	container string
 	instance  gate.Instance
 	id        string // of the exec
 }
 
-// newRun finds where a command is to run.
+// newRun finds the container in which a command is to run.
 func (d *Source) newRun(target string, command []string) (*run, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -120,7 +120,7 @@ func (d *Source) newRun(target string, command []string) (*run, error) {
 	}, nil
 }
 
-// awaitEarlier waits for a command like this one that has timed out and still runs.
+// awaitEarlier waits for an earlier run of this command that has timed out and still runs.
 func (r *run) awaitEarlier(ctx context.Context) (waited bool, err error) {
 	r.d.mu.Lock()
 	earlier := r.target.unfinished[r.command]
@@ -148,8 +148,8 @@ func (r *run) awaitEarlier(ctx context.Context) (waited bool, err error) {
 	}
 }
 
-// awaitEnd returns the exit code, which may come a little later than the output ends:
-// or much later, if the command has closed it.
+// awaitEnd returns the exit code, which may come a little later than the end of the output,
+// or much later if the command has closed its output.
 func (r *run) awaitEnd(ctx context.Context, heard *said) (int, error) {
 	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
 		exec, err := r.d.client.InspectExec(ctx, r.id)
@@ -165,7 +165,7 @@ func (r *run) awaitEnd(ctx context.Context, heard *said) (int, error) {
 	}
 }
 
-// outcome is how a command has ended.
+// outcome returns how a command has ended.
 func outcome(exec *docker.Exec, heard *said) (int, error) {
 	if exec.ExitCode == nil {
 		return 0, errors.New("the daemon does not know the exit code")
@@ -177,8 +177,8 @@ func outcome(exec *docker.Exec, heard *said) (int, error) {
 	return code, nil
 }
 
-// abandon ends a run that was cut short, within a grace that is its own. It returns
-// the exit code if the command has ended all the same, and nobody was there to see it.
+// abandon ends a run that was cut short, within execGrace. It returns the exit code if the
+// command had already ended.
 func (r *run) abandon(cause error) (int, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), r.d.execGrace)
 	defer cancel()
@@ -196,8 +196,8 @@ func (r *run) abandon(cause error) (int, error) {
 	return 0, r.blame(cause)
 }
 
-// blame returns cause, a timeout, unless the container was not there all the time: one
-// that is frozen, or has gone, does not let a command end.
+// blame returns cause, a timeout, unless the container was frozen or gone meanwhile: then the
+// command could not end.
 func (r *run) blame(cause error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), r.d.execGrace)
 	defer cancel()
@@ -211,9 +211,9 @@ func (r *run) blame(cause error) error {
 	return cause
 }
 
-// kill kills the command's process if the agent sees it. What is killed is the
-// process that had the number when it was looked up, so whether it is the right one
-// is asked after that: it is in the container, and the command still runs under it.
+// kill kills the command's process if the agent sees it. kill first opens the process that has
+// the PID and then checks that this is the right one: the process is in the container, and the
+// command still runs under that PID.
 func (r *run) kill(ctx context.Context, pid int) {
 	if pid <= 1 {
 		return
@@ -230,9 +230,9 @@ func (r *run) kill(ctx context.Context, pid int) {
 		return
 	}
 	if p.Kill() != nil {
-		return // it is not ours to kill: it goes on running, as if it were not seen
+		return // the agent may not kill the process, which goes on running
 	}
-	// The next turn shall not find it dying.
+	// The next turn must not find the process dying.
 	for ; ctx.Err() == nil; pause(ctx, 2*time.Millisecond) {
 		if exec, err := r.d.client.InspectExec(ctx, r.id); err == nil && !exec.Running {
 			r.forget(r.id)
@@ -241,12 +241,12 @@ func (r *run) kill(ctx context.Context, pid int) {
 	}
 }
 
-// remember keeps that this run may not have ended.
+// remember records that this run may not have ended.
 func (r *run) remember() {
 	r.d.mu.Lock()
 	defer r.d.mu.Unlock()
 	if r.d.targets[r.target.name] != r.target || r.target.view.instance.ID != r.instance.ID {
-		return // with its container's life, it has ended
+		return // the run has ended with its container's life
 	}
 	if r.target.unfinished == nil {
 		r.target.unfinished = make(map[string]string)

@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// containerPID reports whether a process of a container, by the daemon's number, has the
-// same number for the agent. The daemon may count in another process namespace, where
-// the number means somebody else, so three things must hold of the process that the
-// agent finds: it is in a cgroup of the container; the container's namespace is one
-// below that of the agent (it has two numbers, as it has for the daemon); and it is
-// the container's first process if, and only if, that is what first says.
+// containerPID reports whether the daemon's PID of a process in a container means the same
+// process for the agent. In the daemon's process namespace the PID may mean another process,
+// so three things must hold of the process that the agent finds: the process is in a cgroup of
+// the container; the container's namespace is one below the agent's (the process has two PIDs,
+// as it has for the daemon); and the process is the container's first one if, and only if,
+// first is true.
 //
-// A container in the daemon's own namespace never passes. Proc is where the process file
-// system is.
+// A container in the daemon's own namespace never passes. proc is the path of the process
+// file system.
 func containerPID(proc string, pid int, container string, first bool) bool {
 	if pid <= 1 || container == "" {
 		return false
@@ -32,7 +32,7 @@ func containerPID(proc string, pid int, container string, first bool) bool {
 	return err == nil && nestedPID(string(status), first)
 }
 
-// nestedPID reports what containerPID asks of the numbers of a process.
+// nestedPID reports whether the PIDs of a process are as containerPID requires.
 func nestedPID(status string, first bool) bool {
 	for line := range strings.Lines(status) {
 		if numbers, ok := strings.CutPrefix(line, "NSpid:"); ok {

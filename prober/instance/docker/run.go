@@ -12,8 +12,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/docker"
 )
 
-// Run watches until ctx is done. It has no error of its own: whatever ails the
-// daemon may be mended, and then it is found again.
+// Run watches until ctx is done. It returns no error: it reconnects until the daemon is back.
 func (d *Source) Run(ctx context.Context, changed func(target string)) error {
 	retry, told := d.minRetry, false
 	for {
@@ -26,21 +25,21 @@ func (d *Source) Run(ctx context.Context, changed func(target string)) error {
 		})
 		d.setConnected(false)
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // that is how it ends
+			return nil //nolint:nilerr // the ordinary end
 		}
 		if !told {
 			d.log.Warn("container engine is out of reach: the last view stays",
 				"socket", d.client.Socket(), "err", err, "hint", docker.Hint(err))
 			told = true
 		}
-		// Every agent of a machine has lost the same daemon at the same moment.
+		// Every agent of a machine loses the daemon at the same moment.
 		pause(ctx, retry/2+rand.N(retry/2+1))
 		retry = min(2*retry, d.maxRetry)
 	}
 }
 
-// session is one connection: it returns why it ended. It calls well once every
-// target has been looked at.
+// session is one connection. It returns why the connection ended, and calls well once it has
+// looked at every target.
 func (d *Source) session(ctx context.Context, changed func(target string), well func()) error {
 	var reader sync.WaitGroup
 	defer reader.Wait()
@@ -50,7 +49,7 @@ func (d *Source) session(ctx context.Context, changed func(target string), well 
 	if err := d.client.Negotiate(ctx); err != nil {
 		return err
 	}
-	// The events first: what happens between a look and them would be lost.
+	// Events come first: a change between a look and the first event would be lost.
 	stream, err := d.client.Events(ctx, eventNames)
 	if err != nil {
 		return err
@@ -60,7 +59,7 @@ func (d *Source) session(ctx context.Context, changed func(target string), well 
 
 	ticker := time.NewTicker(d.refresh)
 	defer ticker.Stop()
-	// What there is no usable answer for is asked again, earlier than the rest.
+	// Targets without a usable answer are looked at again earlier than the others.
 	again := time.NewTimer(d.refresh)
 	defer again.Stop()
 	pending, wait := false, d.minRetry
@@ -98,7 +97,7 @@ func (d *Source) session(ctx context.Context, changed func(target string), well 
 	}
 }
 
-// lookAtDirty looks at all that is dirty. It returns an error if the daemon is out of reach.
+// lookAtDirty looks at all dirty targets. It returns an error if the daemon is out of reach.
 func (d *Source) lookAtDirty(ctx context.Context, changed func(target string)) error {
 	for {
 		e := d.nextDirty()
@@ -107,8 +106,8 @@ func (d *Source) lookAtDirty(ctx context.Context, changed func(target string)) e
 		}
 		found, err := d.find(ctx, e)
 		if err != nil {
-			// A daemon can be well and hang at one container, or not know how to tell of it.
-			// The other targets do not suffer for that.
+			// A healthy daemon can hang at one container, or fail to describe it. The other
+			// targets must not suffer from that.
 			if pingErr := d.client.Ping(ctx); pingErr != nil {
 				return err
 			}
@@ -118,7 +117,7 @@ func (d *Source) lookAtDirty(ctx context.Context, changed func(target string)) e
 	}
 }
 
-// nextDirty takes a dirty target; one that may cost a timeout comes last.
+// nextDirty returns a dirty target; targets that may cost a timeout come last.
 func (d *Source) nextDirty() *watched {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -134,7 +133,7 @@ func (d *Source) nextDirty() *watched {
 	return next
 }
 
-// apply makes what was found the view of a target, unless it is no longer watched.
+// apply makes found the view of a target, unless the target is no longer watched.
 func (d *Source) apply(e *watched, found finding, changed func(target string)) {
 	d.mu.Lock()
 	if d.targets[e.name] != e {
@@ -181,7 +180,7 @@ func (d *Source) anyUnusable() bool {
 	return d.unusable > 0
 }
 
-// soil marks all targets for a look, or those without a usable answer.
+// soil makes all targets dirty, or only those without a usable answer.
 func (d *Source) soil(unusable bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -200,7 +199,7 @@ func (d *Source) wakeSession() {
 	}
 }
 
-// pause waits, or until ctx is done.
+// pause waits for that long or until ctx is done.
 func pause(ctx context.Context, wait time.Duration) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()

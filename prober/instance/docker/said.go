@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// said passes on what is written to it and keeps how it began.
+// said is a writer that passes its input on and keeps the beginning.
 type said struct {
 	io.Writer
 	kept []byte
@@ -21,9 +21,9 @@ func (b *said) Write(p []byte) (int, error) {
 
 func (b *said) String() string { return string(b.kept) }
 
-// runtimeRefused reports whether this is what a daemon sends where a command could not be
-// started, with exit code 126 or 127. A command may say and do the same by itself: a
-// Docker Engine then knows the process that it had, Podman remembers none.
+// runtimeRefused reports whether the output, with exit code 126 or 127, is what a daemon sends
+// for a command that could not be started. A command may print and return the same: a Docker
+// Engine then knows the command's process; Podman remembers none.
 func (b *said) runtimeRefused() bool {
 	said := b.String()
 	podman := strings.HasPrefix(said, "Error: ") && strings.Contains(said, ": OCI ")

@@ -15,10 +15,10 @@ import (
 	"github.com/prober-exporter/prober_exporter/gate"
 )
 
-// maxLabelled is how many containers of one label are inspected.
+// maxLabelled is how many containers with the same label the source inspects.
 const maxLabelled = 16
 
-// finding is what a look at a target has brought: a container, or trouble, or both.
+// finding is the result of a look at a target: a container, or trouble, or both.
 type finding struct {
 	container *docker.Container
 	trouble   trouble
@@ -44,8 +44,8 @@ func (d *Source) find(ctx context.Context, e *watched) (finding, error) {
 	return found, err
 }
 
-// findByName finds the container of that name or, if there is none, the only one
-// whose ID begins so: that is the daemon's own rule, and its answer.
+// findByName finds the container with that name or, if there is none, the only container
+// whose ID has that prefix. The daemon applies this rule.
 func (d *Source) findByName(ctx context.Context, name string) (finding, error) {
 	c, err := d.client.Inspect(ctx, name)
 	switch {
@@ -57,9 +57,9 @@ func (d *Source) findByName(ctx context.Context, name string) (finding, error) {
 	return finding{container: c}, nil
 }
 
-// findByLabel finds the container that has a label. While one takes the place of
-// another, both have it: the one that runs is taken, the newest of them, and else the
-// one that ran last.
+// findByLabel finds the container that has a label. While one container replaces another, both
+// have the label: findByLabel takes the newest that runs or, if none runs, the one that ran
+// last.
 func (d *Source) findByLabel(ctx context.Context, label string) (finding, error) {
 	listed, err := d.client.List(ctx, label)
 	if err != nil {
@@ -74,7 +74,7 @@ func (d *Source) findByLabel(ctx context.Context, label string) (finding, error)
 	for _, l := range listed[:min(len(listed), maxLabelled)] {
 		c, err := d.client.Inspect(ctx, l.ID)
 		if docker.IsNotFound(err) {
-			continue // it has gone since
+			continue // the container has gone since
 		}
 		if err != nil {
 			return finding{}, err
@@ -99,7 +99,7 @@ func (d *Source) findByLabel(ctx context.Context, label string) (finding, error)
 	return finding{container: best}, nil
 }
 
-// rank orders states by how much of an instance there is.
+// rank orders states, from a container that runs to one that is gone.
 func rank(status string) int {
 	switch status {
 	case "running", "stopping":
@@ -112,12 +112,12 @@ func rank(status string) int {
 	return 0
 }
 
-// instanceID tells one life of a container from the next: a restart keeps its ID.
+// instanceID returns the ID of a container's life: a restart keeps the container's own ID.
 func instanceID(c *docker.Container) string {
 	return c.ID[:min(12, len(c.ID))] + "@" + c.StartedAt.Format(time.RFC3339Nano)
 }
 
-// view is what a finding makes of what was known of the target, with Source.mu held.
+// view returns the target's view after the finding. The caller holds Source.mu.
 func (f *finding) view(e *watched) view {
 	v := e.view
 	v.message = f.text
@@ -127,7 +127,7 @@ func (f *finding) view(e *watched) view {
 	v.paused, v.pid = false, f.pid
 	if f.container == nil {
 		if v.instance.ID != "" {
-			// One of that name may come.
+			// A container of that name may come.
 			v.instance.Phase, v.instance.Final = gate.Terminated, false
 		}
 		v.end = e.end
@@ -146,7 +146,7 @@ func (f *finding) view(e *watched) view {
 		// A frozen process neither answers nor fails: a gap in the view (rule 4.26).
 		life.Phase, v.paused = gate.PhaseUnknown, true
 	case "restarting":
-		// The daemon says that it runs; what ran before has ended.
+		// The daemon calls the container running, but its process has ended.
 		life.Phase = gate.Waiting
 		v.message = cmp.Or(v.message, "waiting for its restart by the daemon")
 		e.end = ending{true, c.State.ExitCode, c.State.OOMKilled || e.oom}
@@ -154,7 +154,7 @@ func (f *finding) view(e *watched) view {
 		life.Phase, life.Final = gate.Terminated, final(c, e.byHand)
 		e.end = ending{true, c.State.ExitCode, c.State.OOMKilled || e.oom}
 	case "created", "configured", "initialized":
-		// It has no life yet, so the one before is still the last.
+		// The container has no life yet, so the last life stays.
 		life.ID, life.StartedAt, life.Phase = v.instance.ID, v.instance.StartedAt, gate.Waiting
 	default:
 		life.Phase = gate.PhaseUnknown
@@ -164,9 +164,9 @@ func (f *finding) view(e *watched) view {
 	return v
 }
 
-// final reports whether the daemon will not start an ended container again by itself.
-// One that was stopped by hand under a policy that starts it again is not meant to be
-// gone: whoever stopped it will start it.
+// final reports whether the daemon will not restart an ended container by itself. A container
+// that was stopped by hand under a policy that restarts it is not final: whoever stopped it
+// will start it.
 func final(c *docker.Container, byHand bool) bool {
 	switch policy := c.HostConfig.RestartPolicy; policy.Name {
 	case "always", "unless-stopped":

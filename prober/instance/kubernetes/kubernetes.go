@@ -16,8 +16,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/instance"
 )
 
-// Source watches containers of the agent's own pod at the API server. It asks
-// for this one pod and nothing else, with the service account of the pod.
+// Source watches containers of the agent's own pod at the API server. It asks for this pod
+// only, with the pod's service account.
 type Source struct {
 	instance.Defaults
 
@@ -26,37 +26,36 @@ type Source struct {
 	pace
 
 	notes instance.Notes
-	noted chan struct{} // tells Run that there are some
+	noted chan struct{} // tells Run that there are notes
 
 	mu      sync.Mutex
 	targets map[string]*watched
-	pod     *pod // as it was seen last; never changed once it is here; nil: not seen yet
+	pod     *pod // as last seen, never modified; nil if not seen yet
 	up      bool
-	trouble string // why the pod is not watched; empty: it is, or nobody has tried
+	trouble string // why the pod is not watched; empty if it is, or before the first try
 }
 
 var _ instance.Watcher = (*Source)(nil)
 
-// watched is a watched target and what is known of it.
+// watched is a target and what the source knows of it.
 type watched struct {
 	container string
 	instance  gate.Instance
 	details   instance.Details
-	warned    bool // that its container is none
+	warned    bool // that its container cannot be watched
 }
 
-// pace is how patient the source is.
+// pace holds the source's timeouts and waits.
 type pace struct {
-	request  time.Duration // what an answer may take
-	watch    time.Duration // a watch asks for an end after so long, up to twice that
-	grace    time.Duration // what it gets beyond that before it counts as dead
-	lasting  time.Duration // from here on a watch that was cut off counts as a good one
+	request  time.Duration // the most that an answer may take
+	watch    time.Duration // the timeout that a watch asks for, up to twice this
+	grace    time.Duration // how long after that timeout a watch counts as dead
+	lasting  time.Duration // a watch that was cut off after this long counts as good
 	retryMin time.Duration
 	retryMax time.Duration
 }
 
-// New returns a source that knows nothing yet: it looks at its environment
-// when it runs.
+// New returns a source that knows nothing yet; Run reads the environment.
 func New(log *slog.Logger) *Source {
 	return &Source{
 		log: log,
@@ -74,8 +73,8 @@ func New(log *slog.Logger) *Source {
 	}
 }
 
-// Watch begins to watch a container for a target. If the pod has been seen already,
-// what it says of the container is known at once.
+// Watch begins to watch a container for a target. If the source has seen the pod, the
+// target's instance is known at once.
 func (k *Source) Watch(t *config.Target) {
 	k.mu.Lock()
 	w := k.targets[t.Name]
@@ -95,14 +94,14 @@ func (k *Source) Watch(t *config.Target) {
 	}
 }
 
-// Forget ends that.
+// Forget ends the watch of a target.
 func (k *Source) Forget(target string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.targets, target)
 }
 
-// Instance returns the life of the container as the API server told it last.
+// Instance returns the life of the container that the API server reported last.
 func (k *Source) Instance(target string) gate.Instance {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -112,7 +111,7 @@ func (k *Source) Instance(target string) gate.Instance {
 	return gate.Instance{}
 }
 
-// Describe returns how the container ended last, and why it waits.
+// Describe returns how the container last ended, and why it waits.
 func (k *Source) Describe(target string) instance.Details {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -127,15 +126,16 @@ func (k *Source) Describe(target string) instance.Details {
 	return d
 }
 
-// Up reports whether the pod is being watched. A watch that is being taken up again
-// in the ordinary course of things counts.
+// Up reports whether the pod is being watched, or the watch is being renewed in the ordinary
+// course of things.
 func (k *Source) Up() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.up
 }
 
-// setUp reports whether that is a change. trouble says why it is not.
+// setUp sets what Up returns, and reports whether that is a change. trouble says why the pod
+// is not watched.
 func (k *Source) setUp(up bool, trouble string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -144,8 +144,8 @@ func (k *Source) setUp(up bool, trouble string) bool {
 	return was != up
 }
 
-// Run watches the pod until ctx is done. It never gives up: what is wrong with the
-// environment, the token or the Role may be put right while it waits.
+// Run watches the pod until ctx is done. It never gives up: somebody may correct the
+// environment, the token or the Role while it waits.
 func (k *Source) Run(ctx context.Context, changed func(target string)) error {
 	f := &follower{source: k, client: kubernetes.New(k.env, k.request), changed: changed}
 	defer f.client.Close()
@@ -169,7 +169,7 @@ func (k *Source) write(ctx context.Context) {
 	}
 }
 
-// see takes over a pod, and calls changed for each target that is not what it was.
+// see stores a pod, and calls changed for each target that has changed.
 func (k *Source) see(p *pod, changed func(target string)) {
 	var names []string
 	warnings := make(map[string]string)
@@ -192,7 +192,7 @@ func (k *Source) see(p *pod, changed func(target string)) {
 	}
 }
 
-// known returns the UID of the pod that has been seen, and whether it is gone.
+// known returns the UID of the pod last seen, and whether it is gone.
 func (k *Source) known() (uid string, gone bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -206,13 +206,13 @@ func (k *Source) warn(target, text string) {
 	k.log.Warn("cannot watch the target", "target", target, "err", text)
 }
 
-// see takes over what a pod says of the container, and reports whether that is news.
+// see stores what a pod says of the container, and reports whether anything has changed.
 func (w *watched) see(p *pod) bool {
 	if p == nil {
 		return false
 	}
 	inst, details := p.instance(w.container), p.details(w.container)
-	if p.gone { // what was known of the last end is still true
+	if p.gone { // the last end is still true
 		details = w.details
 	}
 	news := inst != w.instance || detailsDiffer(details, w.details)
@@ -220,7 +220,7 @@ func (w *watched) see(p *pod) bool {
 	return news
 }
 
-// warn returns what is wrong with the container's name, once.
+// warn returns what is wrong with the container's name, but only the first time.
 func (w *watched) warn(p *pod) string {
 	if p == nil || w.warned {
 		return ""

@@ -12,7 +12,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/instance"
 )
 
-// pod is what a kubelet's worker reads of a pod; the rest of it is skipped.
+// pod is the part of a pod that a kubelet's worker reads.
 type pod struct {
 	Metadata struct {
 		Name              string     `json:"name"`
@@ -35,11 +35,11 @@ type pod struct {
 		InitContainerStatuses []containerStatus `json:"initContainerStatuses"`
 	} `json:"status"`
 
-	gone bool // it has been deleted: no pod of this UID comes again
+	gone bool // deleted: no pod with this UID comes again
 }
 
-// container is a container of a pod's spec. A restart policy of its own makes an
-// init container a sidecar.
+// container is a container of a pod's spec. An init container with a restart policy of its
+// own is a sidecar.
 type container struct {
 	Name               string `json:"name"`
 	RestartPolicy      string `json:"restartPolicy"`
@@ -93,8 +93,8 @@ func (p *pod) container(name string) (c container, found, probed bool) {
 	return container{}, false, false
 }
 
-// status returns the status of a container: among the regular ones if it has an ID
-// there, else among the init containers (kubelet rule 4.5); nil: neither has.
+// status returns the status of a container: the regular one if that has an ID, else that of an
+// init container (kubelet rule 4.5), else nil.
 func (p *pod) status(name string) *containerStatus {
 	for _, list := range [...][]containerStatus{p.Status.ContainerStatuses, p.Status.InitContainerStatuses} {
 		i := slices.IndexFunc(list, func(s containerStatus) bool { return s.Name == name })
@@ -105,8 +105,8 @@ func (p *pod) status(name string) *containerStatus {
 	return nil
 }
 
-// misnamed says in a line why the pod's spec has no such container to probe; empty:
-// it has.
+// misnamed returns in one line why the pod's spec has no such container to probe; "" if it
+// has one.
 func (p *pod) misnamed(name string) string {
 	switch _, found, probed := p.container(name); {
 	case p.gone || probed:
@@ -144,7 +144,7 @@ func (p *pod) instance(name string) gate.Instance {
 	return inst
 }
 
-// details returns what else is known of a container.
+// details returns what else the pod says of a container.
 func (p *pod) details(name string) instance.Details {
 	d := instance.Details{Message: p.misnamed(name)}
 	s := p.anyStatus(name)
@@ -165,8 +165,8 @@ func (p *pod) details(name string) instance.Details {
 	return d
 }
 
-// anyStatus is status for the reader of a page: a container that has never run has
-// no ID yet, but may have a reason for it.
+// anyStatus is status for the reader of a page. It includes a container that has never run,
+// which has no ID but may have a reason.
 func (p *pod) anyStatus(name string) *containerStatus {
 	if s := p.status(name); s != nil {
 		return s
@@ -179,9 +179,9 @@ func (p *pod) anyStatus(name string) *containerStatus {
 	return nil
 }
 
-// restarts reports whether a container that ended with code will be started again
-// (rule 4.8): its restart rules, its own policy, the pod's policy, or an end of some
-// container of the pod that restarts all of them.
+// restarts reports whether a container that ended with code will be restarted (rule 4.8): by
+// its restart rules, by its own or the pod's policy, or because the end of some container
+// restarts all of them.
 func (p *pod) restarts(name string, code int) bool {
 	c, _, _ := p.container(name)
 	return c.restarts(code, p.Spec.RestartPolicy) || p.restartsAll()

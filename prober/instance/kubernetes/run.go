@@ -12,24 +12,24 @@ import (
 	"github.com/prober-exporter/prober_exporter/kubernetes"
 )
 
-// follower is one Run of the source: it looks at the pod, watches it from there,
-// takes the watch up again where it ended, and looks anew where it cannot.
+// follower is one Run of the source: it reads the pod, watches it from that version, resumes
+// the watch where it ended, and reads the pod again if it cannot.
 type follower struct {
 	source  *Source
 	client  *kubernetes.Client
 	changed func(target string)
 
-	version  string             // of the pod: the watch goes on from here; empty: look first
-	failures int                // in a row; they make the waits longer
+	version  string             // of the pod, from which the watch goes on; empty: look first
+	failures int                // in a row; each makes the wait longer
 	cuts     int                // watches in a row that were cut off before they had lasted
-	told     kubernetes.Trouble // what has been logged since the pod was seen
+	told     kubernetes.Trouble // what has been logged since the pod was last seen
 }
 
 func (f *follower) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := f.session(ctx)
 		if _, gone := f.source.known(); gone {
-			f.source.setUp(true, "") // nothing more will come, and nothing is missed
+			f.source.setUp(true, "") // no event will come any more, so none is missed
 			<-ctx.Done()
 			return
 		}
@@ -45,8 +45,8 @@ func (f *follower) run(ctx context.Context) {
 	}
 }
 
-// session looks if it has to, and watches as long as it can. No error: the watch came to
-// its ordinary end.
+// session looks if it has to, and watches as long as it can. It returns nil at the ordinary
+// end of a watch.
 func (f *follower) session(ctx context.Context) error {
 	self, err := f.client.Self()
 	if err != nil {
@@ -66,7 +66,7 @@ func (f *follower) session(ctx context.Context) error {
 	stream, err := f.client.Watch(watch, self, f.version, end)
 	if err != nil {
 		if e, ok := errors.AsType[*kubernetes.Error](err); ok && e.Trouble != kubernetes.TroubleConnection {
-			f.version = "" // whatever the answer is about, a look asks for less
+			f.version = "" // a look needs less than a watch, whatever the answer is about
 		}
 		return err
 	}
@@ -96,8 +96,8 @@ func (f *follower) session(ctx context.Context) error {
 
 func (f *follower) lasted(began time.Time) bool { return time.Since(began) >= f.source.lasting }
 
-// look asks for the pod as it is. If it has been seen before and now there is none, or
-// another of its name, it is gone.
+// look asks for the current pod. A pod that was seen before is gone if there is no pod of its
+// name now, or another one.
 func (f *follower) look(ctx context.Context, self kubernetes.Self) error {
 	uid, _ := f.source.known()
 	p := new(pod)
@@ -123,8 +123,8 @@ func (f *follower) look(ctx context.Context, self kubernetes.Self) error {
 	return nil
 }
 
-// gone says that the pod has been deleted: nothing comes after it, since a pod of its
-// name that is made now has an agent of its own.
+// gone records that the pod has been deleted. That is final: a new pod of the same name has
+// an agent of its own.
 func (f *follower) gone() {
 	f.source.mu.Lock()
 	last := *f.source.pod
@@ -134,7 +134,7 @@ func (f *follower) gone() {
 	f.source.see(&last, f.changed)
 }
 
-// follow takes over what the events say until there are no more, and says why.
+// follow applies events until there are no more, and returns why.
 func (f *follower) follow(self kubernetes.Self, stream *kubernetes.Stream, began time.Time) error {
 	for {
 		e, err := stream.Next()
@@ -143,7 +143,7 @@ func (f *follower) follow(self kubernetes.Self, stream *kubernetes.Stream, began
 		}
 		if err != nil {
 			if broken, ok := errors.AsType[*kubernetes.Error](err); !ok || broken.Trouble != kubernetes.TroubleCut {
-				f.version = "" // else the same would come again
+				f.version = "" // else the same event would come again
 			}
 			return err
 		}
@@ -156,7 +156,7 @@ func (f *follower) follow(self kubernetes.Self, stream *kubernetes.Stream, began
 	}
 }
 
-// apply takes over one event.
+// apply applies one event.
 func (f *follower) apply(self kubernetes.Self, e *kubernetes.Event) error {
 	p := new(pod)
 	if err := e.Decode(p); err != nil {
@@ -167,7 +167,7 @@ func (f *follower) apply(self kubernetes.Self, e *kubernetes.Event) error {
 	}
 	f.version = p.Metadata.ResourceVersion
 	if uid, _ := f.source.known(); p.Metadata.UID != uid {
-		return nil // a bookmark, or a pod of the same name that is not ours
+		return nil // a bookmark, or another pod of the same name
 	}
 	switch e.Type {
 	case "ADDED", "MODIFIED":
@@ -178,7 +178,7 @@ func (f *follower) apply(self kubernetes.Self, e *kubernetes.Event) error {
 	return nil
 }
 
-// well says that the pod is being watched.
+// well records that the pod is being watched.
 func (f *follower) well(self kubernetes.Self) {
 	if f.source.setUp(true, "") {
 		f.told = 0
@@ -186,7 +186,7 @@ func (f *follower) well(self kubernetes.Self) {
 	}
 }
 
-// rest takes note of how a session ended, and returns how long to wait before the next.
+// rest records how a session ended, and returns how long to wait before the next.
 func (f *follower) rest(err error) time.Duration {
 	e, ok := errors.AsType[*kubernetes.Error](err)
 	if !ok {
@@ -207,9 +207,9 @@ func (f *follower) rest(err error) time.Duration {
 	return max(f.backOff(f.failures-1), e.After)
 }
 
-// backOff returns the wait after so many failures: each doubles it up to a bound, and
-// up to half of it is left to chance, so that the agents of a cluster do not return to
-// a restarted API server as one.
+// backOff returns the wait after that many failures: each doubles the wait up to a bound, and
+// up to half of the wait is random, so that the agents of a cluster do not all return to a
+// restarted API server at once.
 func (f *follower) backOff(failures int) time.Duration {
 	d := min(f.source.retryMin<<min(failures, 20), f.source.retryMax)
 	return d/2 + rand.N(d/2+1)
