@@ -11,44 +11,45 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/instance/proc"
 )
 
-// holder is who holds the sockets of a target. The zero value: nobody has looked.
+// holder is the processes that hold the sockets of a target. The zero value means that nobody
+// has looked.
 type holder struct {
 	looked    bool
-	processes []proc.Process // a few of them; empty: none can be seen
+	processes []proc.Process // a few of them; empty if none is visible
 	command   string         // the command line of one
 }
 
-// fate is what has become of the holder of a target's last sockets.
+// fate says what has become of the holder of a target's last sockets.
 type fate uint8
 
 const (
-	unseen   fate = iota // nobody can see the holder
+	unseen   fate = iota // the holder is not visible
 	gone                 // none of its processes runs any more
-	runs                 // one of them does
-	reopened             // one of them does, and holds the sockets that are there now
+	runs                 // one of its processes runs
+	reopened             // one of its processes runs and holds the current sockets
 )
 
-// maxHolders bounds how many processes are remembered of a target: workers that share a
-// socket may be many.
+// maxHolders bounds how many processes a holder has: many workers may share a socket.
 const maxHolders = 8
 
-// witness sees the processes of the agent's own process namespace, as far as it may.
+// witness sees the processes of the agent's own process namespace, as far as permissions allow.
 type witness interface {
-	// fate looks after the processes of a holder. inodes are those of the target's sockets.
+	// fate returns the fate of a holder. inodes are those of the target's current sockets.
 	fate(h *holder, inodes []uint64) fate
-	// holders returns who holds these sockets, by inode; false: it would cost too much now.
+	// holders returns the holders of these sockets, by inode; false if that would cost too
+	// much now.
 	holders(inodes []uint64) (map[uint64]*holder, bool)
-	// begun reports which of these command lines a process has that began at the given
-	// time or later; false: it would cost too much now.
+	// begun reports which of these command lines belong to a process that began at the given
+	// time or later; false if that would cost too much now.
 	begun(commands map[string]time.Time) (map[string]bool, bool)
 }
 
-// rebirth is how much earlier than the end of an instance was seen the next process may
-// have begun.
+// rebirth is how long before the source saw the end of an instance the next process may have
+// begun.
 const rebirth = 5 * time.Second
 
-// fates asks what has become of those whose sockets are not there any more. Called with
-// reading held and without mu: it reads files.
+// fates returns the fates of targets whose sockets have gone. It reads files: the caller holds
+// reading and not mu.
 func (s *Source) fates() map[string]fate {
 	type question struct {
 		name   string
@@ -76,16 +77,16 @@ func (s *Source) fates() map[string]fate {
 	return fates
 }
 
-// reborn returns the targets that have ended long ago, do not listen, and run all the
-// same: a process has the command line of the one before. Called as fates.
+// reborn returns the targets that ended long ago and do not listen, but run: a process has
+// the command line of the one before. The caller holds reading and not mu.
 func (s *Source) reborn(now time.Time) map[string]bool {
 	commands, targets := map[string]time.Time{}, map[string]string{}
 	s.mu.Lock()
 	for name, l := range s.targets {
 		if command := l.holder.command; command != "" && l.overdue(now) {
 			targets[name] = command
-			// Of two with one command line a process counts that is younger than both ends: one
-			// of them may have ended for good.
+			// If two targets share a command line, a process must be younger than both ends,
+			// because one of the targets may have ended for good.
 			if since := l.endedAt.Add(-rebirth); since.After(commands[command]) {
 				commands[command] = since
 			}
@@ -103,7 +104,7 @@ func (s *Source) reborn(now time.Time) map[string]bool {
 	return reborn
 }
 
-// seek finds out who holds the sockets that nobody has asked about yet. Called as fates.
+// seek finds the holders of new sockets. The caller holds reading and not mu.
 func (s *Source) seek() {
 	var all []uint64
 	targets := map[string][]uint64{}
@@ -141,7 +142,7 @@ func (s *Source) seek() {
 	}
 }
 
-// add adds the processes of another socket.
+// add adds the processes that hold another socket.
 func (h *holder) add(other *holder) {
 	if h.command == "" {
 		h.command = other.command

@@ -14,12 +14,12 @@ import (
 // procWitness is the witness that reads /proc.
 type procWitness struct {
 	procs proc.FS
-	next  time.Time // when all processes may be gone through again
+	next  time.Time // the time of the next walk over all processes
 }
 
 func newWitness() witness { return &procWitness{procs: proc.FS{Root: "/proc"}} }
 
-// fate says unseen of a process that cannot be read: it may run.
+// fate returns unseen if a process cannot be read, because it may run.
 func (p *procWitness) fate(h *holder, inodes []uint64) fate {
 	is := gone
 	for _, who := range h.processes {
@@ -45,8 +45,8 @@ func (p *procWitness) owns(pid int, inodes []uint64) bool {
 	return owns && err == nil
 }
 
-// holders passes over what may not be read, and over a service manager that holds
-// sockets for its services: it runs on when they end.
+// holders skips processes that the agent may not read, and a service manager that holds sockets
+// for its services, because the manager runs on when they end.
 func (p *procWitness) holders(inodes []uint64) (map[uint64]*holder, bool) {
 	found := map[uint64]*holder{}
 	ok := p.walk(func(pid int) {
@@ -61,14 +61,14 @@ func (p *procWitness) holders(inodes []uint64) (map[uint64]*holder, bool) {
 	return found, ok
 }
 
-// holds is a process with those of the sought sockets that it has open.
+// holds is a process and those of the sought sockets that it has open.
 type holds struct {
 	holder
 	inodes []uint64
 }
 
 func (p *procWitness) holderOf(pid int, inodes []uint64) (one holds) {
-	_ = p.procs.VisitSockets(pid, func(inode uint64) bool { // what cannot be read is not ours to see
+	_ = p.procs.VisitSockets(pid, func(inode uint64) bool { // the agent may not see what it cannot read
 		if _, sought := slices.BinarySearch(inodes, inode); sought {
 			one.inodes = append(one.inodes, inode)
 		}
@@ -106,7 +106,7 @@ func (p *procWitness) begun(commands map[string]time.Time) (map[string]bool, boo
 	return found, ok
 }
 
-// walk visits every process, unless that would cost too much by now.
+// walk visits every process. It returns false if a walk would cost too much now.
 func (p *procWitness) walk(visit func(pid int)) bool {
 	began := time.Now()
 	if began.Before(p.next) || p.procs.CheckNamespace() != nil {

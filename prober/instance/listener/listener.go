@@ -18,47 +18,47 @@ import (
 )
 
 const (
-	// urgentRefresh is how often sockets are read while a change is waited for.
+	// urgentRefresh is the time between two reads while the source expects a change.
 	urgentRefresh = 100 * time.Millisecond
-	// nothingToRead is how often they are read for no target.
+	// nothingToRead is the time between two reads without targets.
 	nothingToRead = time.Hour
 )
 
-// Source infers instances from the listening sockets of the agent's own network
-// namespace, which all containers of a pod share: a process that was restarted has
-// new ones. It needs no privilege. One read serves all targets.
+// Source infers instances from the listening sockets of the agent's own network namespace,
+// which all containers of a pod share: a restarted process has new sockets. A Source needs no
+// privilege, and one read serves all targets.
 type Source struct {
 	instance.Defaults
 
 	log   *slog.Logger
 	notes instance.Notes
-	wake  chan struct{} // there is something new to wait for, or to tell
+	wake  chan struct{} // tells Run of a new plan or of news
 	asks  chan chan struct{}
 
 	reading sync.Mutex // held while sockets are read; taken before mu
 	table   table
-	witness witness       // nil: none can be had
+	witness witness       // nil if there is none
 	found   []proc.Socket // what the last read found
 	spare   []proc.Socket
 	byPort  map[uint16][]proc.Socket // found, by port
-	method  string                   // how they were read
+	method  string                   // how the last read was done
 	readAt  time.Time                // when the last read began
-	cost    time.Duration            // how long it took
+	cost    time.Duration            // how long the last read took
 
 	mu      sync.Mutex
 	targets map[string]*listening
-	wait    time.Duration // from one read to the next, as Run has planned it
-	news    []string      // targets with a change that has not been told yet
+	wait    time.Duration // from one read to the next, as planned by Run
+	news    []string      // targets with a change that Run has not told yet
 	down    error         // why sockets cannot be read
 }
 
-// table is where listening sockets are read.
+// table reads listening sockets.
 type table interface {
-	// Read appends all of them to into.
+	// Read appends all listening sockets to into.
 	Read(into []proc.Socket) ([]proc.Socket, error)
-	// How names the way they are read; the ids of two ways cannot be compared.
+	// How names the way of the last read; IDs from two ways cannot be compared.
 	How() string
-	// Close lets go of what it reads from; the next read takes it again.
+	// Close closes what Read has opened; the next Read opens it again.
 	Close()
 }
 
@@ -86,7 +86,7 @@ func (s *Source) Instance(target string) gate.Instance {
 	return gate.Instance{}
 }
 
-// Describe says what cannot be seen of an instance.
+// Describe says what the source cannot see of an instance.
 func (s *Source) Describe(target string) instance.Details {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,12 +112,12 @@ func (s *Source) Up() bool {
 	return s.down == nil
 }
 
-// Watch begins with the sockets there are.
+// Watch begins to watch a target, with the current sockets.
 func (s *Source) Watch(t *config.Target) {
 	s.reading.Lock()
 	defer s.reading.Unlock()
 	now := time.Now()
-	// Ten thousand targets of one configuration need one read, not as many.
+	// Ten thousand targets of one configuration need only one read.
 	if now.Sub(s.readAt) > instance.LookGap(s.cost) {
 		s.read(now)
 	}
@@ -130,20 +130,20 @@ func (s *Source) Watch(t *config.Target) {
 		l = newListening(&t.Instance, s.byPort, now)
 		s.targets[t.Name] = l
 	}
-	// Nor do they need as many plans.
+	// Nor do they need ten thousand plans.
 	if len(s.news) > 0 || l.wait(now) < s.wait {
 		s.wakeRun()
 	}
 }
 
-// Forget ends that.
+// Forget ends the watch of a target.
 func (s *Source) Forget(target string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.targets, target)
 }
 
-// wakeRun makes Run think anew about when to read next.
+// wakeRun makes Run plan the next read anew.
 func (s *Source) wakeRun() {
 	select {
 	case s.wake <- struct{}{}:
@@ -154,9 +154,8 @@ func (s *Source) wakeRun() {
 // CanLook returns true.
 func (s *Source) CanLook() bool { return true }
 
-// Look returns once sockets have been read that were there after the call, and all
-// changes that this brought are told. It returns early when ctx is done, and only
-// while Run runs.
+// Look returns once a read that began after the call has ended and all its changes have been
+// told. It needs a Run that runs, and returns early when ctx is done.
 func (s *Source) Look(ctx context.Context) {
 	done := make(chan struct{})
 	select {
@@ -170,8 +169,8 @@ func (s *Source) Look(ctx context.Context) {
 	}
 }
 
-// Run reads the sockets: every refresh of the most demanding target, more often
-// while a change is waited for, and when asked.
+// Run reads the sockets: at the shortest refresh of all targets, more often while it expects
+// a change, and for each Look.
 func (s *Source) Run(ctx context.Context, changed func(target string)) error {
 	defer func() {
 		s.reading.Lock()
@@ -210,7 +209,7 @@ func (s *Source) Run(ctx context.Context, changed func(target string)) error {
 	}
 }
 
-// due returns when to read next; asked says that somebody waits for it.
+// due returns when to read next; asked says that a Look waits for the read.
 func (s *Source) due(asked bool) time.Time {
 	s.reading.Lock()
 	at, cost := s.readAt, s.cost
@@ -228,8 +227,7 @@ func (s *Source) due(asked bool) time.Time {
 	return at.Add(max(s.wait, instance.LookGap(cost)))
 }
 
-// tell logs what there is to log, and calls changed for each target that has changed
-// since.
+// tell writes the notes, and calls changed for each target that has changed since.
 func (s *Source) tell(changed func(target string)) {
 	s.notes.Write()
 	s.mu.Lock()
@@ -241,14 +239,14 @@ func (s *Source) tell(changed func(target string)) {
 	}
 }
 
-// read reads the sockets and takes note of what changed, with reading held.
+// read reads the sockets and records what has changed. The caller holds reading.
 func (s *Source) read(now time.Time) {
 	found, err := s.table.Read(s.spare[:0])
 	s.readAt, s.cost = now, time.Since(now)
 
 	s.setDown(err)
 	if err != nil {
-		// The last view stays. But what has ended is not taken for booting for ever.
+		// The last view stays, but a target that has ended must not boot for ever.
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for name, l := range s.targets {
@@ -286,8 +284,8 @@ func (s *Source) read(now time.Time) {
 	}
 }
 
-// store takes note of the sockets that were found, and reports whether they are those of
-// the read before. Called with reading held.
+// store stores the sockets of a read, and reports whether they equal those of the read before.
+// The caller holds reading.
 func (s *Source) store(found []proc.Socket) (same bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -305,7 +303,7 @@ func (s *Source) store(found []proc.Socket) (same bool) {
 	return false
 }
 
-// note makes a change of a target news if it is one.
+// note applies change, and records news if the target's instance has changed.
 func (s *Source) note(name string, l *listening, change func()) {
 	was := *l
 	change()
@@ -314,7 +312,7 @@ func (s *Source) note(name string, l *listening, change func()) {
 	}
 }
 
-// setDown takes note of why sockets cannot be read, and has a change logged.
+// setDown records why sockets cannot be read, nil if they can, and logs a change.
 func (s *Source) setDown(err error) {
 	s.mu.Lock()
 	was := s.down

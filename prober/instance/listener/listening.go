@@ -15,21 +15,21 @@ import (
 )
 
 const (
-	// unseenGrace is how much longer than its initial delay a liveness probe waits where
-	// no socket was ever seen: the target may have begun later than the agent, after an
-	// init container or the pull of an image. With the 30 s for which a kubelet asks
-	// before it kills, a first boot that hangs is killed 60 s late at most.
+	// unseenGrace is how much longer than its initial delay a liveness probe waits if the source
+	// has never seen a socket: the target may have begun later than the agent, after an init
+	// container or an image pull. With the 30 s for which the kubelet asks before it kills, a
+	// first boot that hangs is killed at most 60 s late.
 	unseenGrace = 20 * time.Second
-	// handOverGap is how long nobody may listen before the instance has ended although no
+	// handOverGap is how long a target may not listen before its instance has ended although no
 	// attempt has failed: some servers close their listener and open another.
 	handOverGap = 2 * time.Second
 )
 
-// listening infers the instances of one target from its listening sockets. It is
-// the rules alone: it has no clock and reads nothing.
+// listening infers the instances of one target from its listening sockets. It has the rules
+// alone: no clock, and no I/O.
 //
-// The target is fresh (no socket of this instance was ever seen), it listens, its
-// sockets are lost (nobody knows yet whether it has ended), or it has ended.
+// The target is fresh (no socket of this instance was ever seen), or listens, or its sockets
+// are lost (nobody knows yet whether it has ended), or it has ended.
 type listening struct {
 	listeners []config.Listener
 	maxHold   time.Duration
@@ -38,19 +38,19 @@ type listening struct {
 	instance gate.Instance
 	// sockets are the ids of the last set that was not empty, sorted.
 	sockets []uint64
-	holder  holder    // who held them
+	holder  holder    // the processes that held the sockets
 	seen    bool      // sockets of the target were seen
-	fresh   bool      // none were seen of this instance
-	closed  bool      // a process that held them runs on without
-	asked   bool      // a kubelet has asked about the target
-	missed  bool      // an attempt has failed since they were seen last
-	lostAt  time.Time // when they were first not seen; zero: they are there
+	fresh   bool      // no sockets of this instance were seen
+	closed  bool      // a process that held the sockets runs on without them
+	asked   bool      // the kubelet has asked about the target
+	missed  bool      // an attempt has failed since the sockets were last seen
+	lostAt  time.Time // when the sockets were first missing; zero if they are there
 	endedAt time.Time
-	held    bool // a probe of the target waits for a new instance
+	held    bool // a probe of the target is held
 }
 
-// newListening returns a target that is first looked at now, with the sockets there are.
-// They belong to an instance older than anyone remembers.
+// newListening returns a new target with the current sockets, which belong to an instance of
+// unknown age.
 func newListening(c *config.Instance, there map[uint16][]proc.Socket, now time.Time) *listening {
 	l := &listening{listeners: c.Listeners, maxHold: c.MaxHold, refresh: c.Refresh}
 	if sockets, _ := l.of(there); len(sockets) > 0 {
@@ -63,13 +63,13 @@ func newListening(c *config.Instance, there map[uint16][]proc.Socket, now time.T
 	return l
 }
 
-// unseenSince is the instance of a target of which no socket was ever seen.
+// unseenSince returns the instance of a target whose sockets were never seen.
 func unseenSince(start time.Time) gate.Instance {
 	return gate.Instance{ID: timeID(start), Phase: gate.Running, StartedAt: start, LivenessLag: unseenGrace, MaxHold: gate.Never}
 }
 
-// configure goes on under another configuration. What is seen through other ports,
-// or in another way, says nothing of a restart: the instance stays.
+// configure changes the configuration. The instance stays: sockets on other ports, or read in
+// another way, do not show a restart.
 func (l *listening) configure(c *config.Instance, there map[uint16][]proc.Socket) {
 	same := slices.Equal(l.listeners, c.Listeners)
 	l.listeners, l.maxHold, l.refresh = c.Listeners, c.MaxHold, c.Refresh
@@ -81,7 +81,7 @@ func (l *listening) configure(c *config.Instance, there map[uint16][]proc.Socket
 	}
 }
 
-// rebase takes these sockets for those that the instance had all along.
+// rebase takes these sockets for those that the instance has always had.
 func (l *listening) rebase(sockets []uint64) {
 	if l.instance.Phase != gate.Running {
 		return
@@ -96,8 +96,8 @@ func (l *listening) rebase(sockets []uint64) {
 	}
 }
 
-// infer draws the conclusion from the sockets there are now, and from what has become of
-// who held the last ones.
+// infer updates the instance from the current sockets and from the fate of the holder of the
+// last ones.
 func (l *listening) infer(sockets []uint64, fate fate, now time.Time) {
 	if len(sockets) == 0 {
 		l.lose(fate, now)
@@ -109,7 +109,7 @@ func (l *listening) infer(sockets []uint64, fate fate, now time.Time) {
 	case l.fresh:
 		l.listens(sockets, now)
 	case !l.seen:
-		l.instance.MaxHold = l.maxHold // the instance was there, only its sockets were not
+		l.instance.MaxHold = l.maxHold // the instance was there without its sockets
 	case fate == reopened || shared(l.sockets, sockets):
 	default:
 		l.replace(sockets, fate, now)
@@ -118,7 +118,7 @@ func (l *listening) infer(sockets []uint64, fate fate, now time.Time) {
 	l.seen, l.fresh = true, false
 }
 
-// found takes note of the sockets there are.
+// found records the current sockets.
 func (l *listening) found(sockets []uint64) {
 	if !slices.Equal(l.sockets, sockets) {
 		l.sockets, l.holder = sockets, holder{}
@@ -126,23 +126,23 @@ func (l *listening) found(sockets []uint64) {
 	l.closed, l.missed, l.lostAt = false, false, time.Time{}
 }
 
-// listens ends a boot: the first socket of the instance is there. Whoever listens now may
-// have begun much later than anyone could see, so no Failure of before stands, and the
-// delay of a liveness probe begins.
+// listens ends a boot: the first socket of the instance is there. The process may have begun
+// much later than the source could see, so earlier failures no longer stand, and the delay of
+// a liveness probe begins.
 func (l *listening) listens(sockets []uint64, now time.Time) {
 	is := gate.Instance{
 		ID: l.name(sockets, now), Phase: gate.Running,
 		StartedAt: l.instance.StartedAt, From: l.instance.ID, MaxHold: l.maxHold,
 	}
 	if l.held {
-		is.StartedAt = now // the boot was given up: this is most likely another
+		is.StartedAt = now // the boot was given up: this is most likely another process
 	}
 	is.LivenessLag = now.Sub(is.StartedAt)
 	l.instance = is
 }
 
-// replace begins the next instance, which shares no socket with the one before. If no
-// attempt has failed in between, the one has handed over to the other.
+// replace begins the next instance, which shares no socket with the last one. If no attempt
+// has failed in between, the last instance has handed over to the next.
 func (l *listening) replace(sockets []uint64, fate fate, now time.Time) {
 	is := gate.Instance{ID: l.name(sockets, now), Phase: gate.Running, StartedAt: now, MaxHold: l.maxHold}
 	if !l.held && !l.missed {
@@ -151,8 +151,8 @@ func (l *listening) replace(sockets []uint64, fate fate, now time.Time) {
 	l.instance = is
 }
 
-// lose draws the conclusion from no sockets at all. That the process is gone, that an
-// attempt has failed, or that too much time has passed is the end of the instance.
+// lose updates the instance without any sockets. The instance has ended if its process is
+// gone, an attempt has failed, or too much time has passed.
 func (l *listening) lose(fate fate, now time.Time) {
 	if l.fresh || !l.seen || l.instance.Phase != gate.Running {
 		return
@@ -169,7 +169,7 @@ func (l *listening) lose(fate fate, now time.Time) {
 	}
 }
 
-// end makes a target of which nothing was seen one that has ended.
+// end ends the instance of a target whose sockets were never seen.
 func (l *listening) end(now time.Time) {
 	if l.seen {
 		return
@@ -178,14 +178,15 @@ func (l *listening) end(now time.Time) {
 	l.instance.Phase, l.instance.MaxHold = gate.Terminated, l.maxHold
 }
 
-// overdue reports whether a target has ended so long ago that a sign of life is enough to
-// call the next instance running, although it does not listen.
+// overdue reports whether a target ended so long ago that a sign of life is enough for the
+// next instance to run, although it does not listen.
 func (l *listening) overdue(now time.Time) bool {
 	return l.instance.Phase != gate.Running && now.Sub(l.endedAt) >= l.maxHold
 }
 
-// ask draws the conclusion from the question of a kubelet about a target that does not
-// listen: its container runs, since then at the latest. It reports whether that is news.
+// ask updates the instance of a target that does not listen when the kubelet asks about it:
+// its container has run since the given time at the latest. ask reports whether the instance
+// has changed.
 func (l *listening) ask(since, now time.Time) bool {
 	first := !l.asked
 	l.asked = true
@@ -193,7 +194,7 @@ func (l *listening) ask(since, now time.Time) bool {
 	case l.overdue(now):
 		l.beginUnseen(now)
 	case first && l.fresh && !l.seen && since.After(l.instance.StartedAt.Add(time.Second)):
-		// The agent is older than the container: nothing that was said before is about it.
+		// The agent is older than the container: no earlier result is about this container.
 		was := l.instance.ID
 		l.instance = unseenSince(since)
 		l.instance.From = was
@@ -203,19 +204,18 @@ func (l *listening) ask(since, now time.Time) bool {
 	return true
 }
 
-// beginUnseen begins the next instance although it does not listen.
+// beginUnseen begins the next instance, which does not listen yet.
 func (l *listening) beginUnseen(now time.Time) {
 	l.fresh = true
 	l.instance = gate.Instance{ID: timeID(now), Phase: gate.Running, StartedAt: now, MaxHold: l.maxHold}
 }
 
-// settled reports whether the same sockets as before have no consequence.
+// settled reports whether a read with the same sockets would change nothing.
 func (l *listening) settled() bool {
 	return l.instance.Phase == gate.Running && !l.missed && !l.closed && l.lostAt.IsZero()
 }
 
-// wait returns how long after a read there shall be the next: not long if a change is
-// waited for.
+// wait returns the time from one read to the next, which is short if a change is expected.
 func (l *listening) wait(now time.Time) time.Duration {
 	if l.held || !l.settled() && !l.overdue(now) {
 		return min(l.refresh, urgentRefresh)
@@ -223,7 +223,7 @@ func (l *listening) wait(now time.Time) time.Duration {
 	return l.refresh
 }
 
-// of returns the ids of the target's sockets among all there are, sorted, and their inodes.
+// of returns the sorted IDs of the target's sockets, and their inodes.
 func (l *listening) of(byPort map[uint16][]proc.Socket) (ids, inodes []uint64) {
 	for _, w := range l.listeners {
 		for _, found := range byPort[uint16(w.Port)] {
@@ -236,7 +236,7 @@ func (l *listening) of(byPort map[uint16][]proc.Socket) (ids, inodes []uint64) {
 	return slices.Compact(ids), inodes
 }
 
-// serves reports whether a connection to host may end at the socket.
+// serves reports whether the socket may accept a connection to host.
 func serves(s proc.Socket, host string) bool {
 	addr := s.Local.Addr().Unmap()
 	want, err := netip.ParseAddr(host)
@@ -251,7 +251,7 @@ func serves(s proc.Socket, host string) bool {
 	case !name, config.IsLocalhost(host):
 		return addr.IsLoopback()
 	}
-	return true // a name, which is not looked up
+	return true // a name, which the agent does not look up
 }
 
 // shared reports whether two sorted sets have an element in common.
@@ -269,7 +269,8 @@ func shared(a, b []uint64) bool {
 	return false
 }
 
-// name names an instance by its sockets. A cookie never comes back, but an inode may.
+// name returns the ID of an instance with these sockets. A cookie never recurs, but an inode
+// may.
 func (l *listening) name(sockets []uint64, now time.Time) string {
 	if id := socketID(sockets); id != l.instance.ID {
 		return id
@@ -277,9 +278,8 @@ func (l *listening) name(sockets []uint64, now time.Time) string {
 	return timeID(now)
 }
 
-// socketID names an instance by its oldest socket, so that an agent that starts anew
-// calls it the same.
+// socketID returns an ID from the oldest socket, so that a restarted agent uses the same ID.
 func socketID(sockets []uint64) string { return fmt.Sprintf("socket-%x", sockets[0]) }
 
-// timeID names an instance that has no socket by the moment it began.
+// timeID returns the ID of an instance without a socket, from the time at which it began.
 func timeID(t time.Time) string { return "since-" + t.UTC().Format("20060102T150405.000Z") }

@@ -9,9 +9,9 @@ import (
 	"github.com/prober-exporter/prober_exporter/gate"
 )
 
-// What a listener is told, by the probes of its targets and by those who ask about them.
+// This file has what a listener learns from the probes of its targets and from the kubelet.
 
-// Held tells whether a probe of the target waits for a new instance.
+// Held tells the source whether a probe of the target is held.
 func (s *Source) Held(target string, held bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -21,8 +21,8 @@ func (s *Source) Held(target string, held bool) {
 	}
 }
 
-// Ended tells that the target had ended before it was watched here: if nobody listens,
-// that is not taken for a target whose sockets cannot be seen.
+// Ended tells the source that the target had ended before the source began to watch it. Without
+// sockets, the source then does not take the target for one whose sockets it cannot see.
 func (s *Source) Ended(target string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -32,8 +32,8 @@ func (s *Source) Ended(target string) {
 	}
 }
 
-// Declare makes the next instance of a target that has ended begin now, although it
-// does not listen yet. It reports whether it did.
+// Declare begins the next instance of a target that has ended, although it does not listen
+// yet. It reports whether an instance has begun.
 func (s *Source) Declare(target string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,8 +45,8 @@ func (s *Source) Declare(target string) bool {
 	return true
 }
 
-// AttemptFailed tells that an attempt at the target has failed: if its sockets have gone, that is
-// the end of its instance. Look comes after it.
+// AttemptFailed tells the source that an attempt at the target has failed: if the sockets are
+// gone, the instance has ended. The worker calls Look after AttemptFailed.
 func (s *Source) AttemptFailed(target string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,8 +55,8 @@ func (s *Source) AttemptFailed(target string) {
 	}
 }
 
-// InDoubt reports whether the sockets of the target are gone and nobody knows yet whether it
-// has ended. An attempt tells.
+// InDoubt reports whether the sockets of the target are gone and nobody knows yet whether the
+// target has ended. An attempt would tell.
 func (s *Source) InDoubt(target string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,10 +64,10 @@ func (s *Source) InDoubt(target string) bool {
 	return l != nil && !l.lostAt.IsZero()
 }
 
-// Asked tells that a kubelet asks about the target, which it does only while the container
-// runs, and since when it must have run. If the target has ended long ago, its next
-// instance begins, although it does not listen. If no socket of it was ever seen, the first
-// question tells that it began no earlier than that.
+// Asked tells the source that the kubelet asks about the target, whose container must have run
+// since the given time at the latest. If the target ended long ago, its next instance begins,
+// although it does not listen. If no socket of the target was ever seen, the first question
+// means that the target began no earlier than that time.
 func (s *Source) Asked(target string, since time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,32 +17,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrGone says that there is no such process any more.
+// ErrGone says that the process no longer exists.
 var ErrGone = errors.New("no such process")
 
-// procBuffer bounds what is read of a file: beyond it no command line is matched.
+// procBuffer bounds how much of a file is read, and therefore how much of a command line is
+// matched.
 const procBuffer = 64 << 10
 
-// ticks is how many of the kernel's clock ticks, as it shows them, make a second: 100 on
-// every architecture that Go knows, whatever the kernel's own timer does.
+// ticks is the number of clock ticks in a second as the kernel reports them: 100 on every
+// architecture that Go supports, whatever the kernel's own timer does.
 const ticks = 100
 
-// FS reads processes from a proc file system. It is for one goroutine.
+// FS reads processes from a proc file system. It is not safe for concurrent use.
 type FS struct {
 	Root string
 	buf  []byte
 }
 
-// Stat is what is used of /proc/PID/stat.
+// Stat has the used fields of /proc/PID/stat.
 type Stat struct {
 	Process
 	Name   string
 	Parent int
-	Ended  bool // a zombie, of which no other thread runs on either
+	Ended  bool // a zombie without running threads
 }
 
-// ReadFile reads the beginning of a file into buf, without waiting for whoever may have
-// the other end of it.
+// ReadFile reads the beginning of a file into buf, and does not wait if the file is a pipe.
 func ReadFile(path string, buf []byte, check func(fd int) error) ([]byte, error) {
 	var fd int
 	err := again(func() (err error) {
@@ -73,7 +73,7 @@ func ReadFile(path string, buf []byte, check func(fd int) error) ([]byte, error)
 	return buf[:n], nil
 }
 
-// again calls f until no signal interrupts it.
+// again repeats f while signals interrupt it.
 func again(f func() error) error {
 	for {
 		if err := f(); !errors.Is(err, unix.EINTR) {
@@ -82,7 +82,7 @@ func again(f func() error) error {
 	}
 }
 
-// of reads a file of a process; what it returns is good until the next call.
+// of reads a file of a process. The bytes are valid until the next call.
 func (p *FS) of(pid int, name string) ([]byte, error) {
 	if p.buf == nil {
 		p.buf = make([]byte, procBuffer)
@@ -102,8 +102,8 @@ func (p *FS) path(pid int, name string) string {
 	return p.Root + "/" + strconv.Itoa(pid) + "/" + name
 }
 
-// Stat reads what a process is. The name in the file is of its own choice, brackets and
-// blanks included: what follows counts from the last bracket.
+// Stat reads /proc/PID/stat. The process chooses the name in that file, brackets and blanks
+// included, so fields count from the last bracket.
 func (p *FS) Stat(pid int) (Stat, error) {
 	text, err := p.of(pid, "stat")
 	if err != nil {
@@ -132,7 +132,7 @@ func (p *FS) Stat(pid int) (Stat, error) {
 	}, nil
 }
 
-// Runs reports whether a process is still the one that it was.
+// Runs reports whether who still runs: its PID still belongs to the same process.
 func (p *FS) Runs(who Process) (bool, error) {
 	is, err := p.Stat(who.PID)
 	if errors.Is(err, ErrGone) {
@@ -141,8 +141,8 @@ func (p *FS) Runs(who Process) (bool, error) {
 	return err == nil && is.Process == who && !is.Ended, err
 }
 
-// Command returns the command line with blanks between its words; that of a kernel's
-// thread or a zombie is empty.
+// Command returns the command line with blanks between its words; "" for a kernel thread or a
+// zombie.
 func (p *FS) Command(pid int) (string, error) {
 	text, err := p.of(pid, "cmdline")
 	if err != nil {
@@ -156,7 +156,7 @@ func (p *FS) Command(pid int) (string, error) {
 	return string(bytes.TrimRight(text, " ")), nil
 }
 
-// IsThread reports whether the number is that of a thread that is not its process.
+// IsThread reports whether pid is the ID of a thread other than the main thread.
 func (p *FS) IsThread(pid int) (bool, error) {
 	text, err := p.of(pid, "status")
 	if err != nil {
@@ -170,7 +170,7 @@ func (p *FS) IsThread(pid int) (bool, error) {
 	return false, fmt.Errorf("read %s: no Tgid in it", p.path(pid, "status"))
 }
 
-// All lists the processes; threads are not among them.
+// All lists the processes without their threads.
 func (p *FS) All() ([]int, error) {
 	var pids []int
 	err := names(p.Root, func(_ int, name string) bool {
@@ -185,7 +185,7 @@ func (p *FS) All() ([]int, error) {
 	return pids, nil
 }
 
-// VisitSockets calls visit with the inode of each socket that a process has open, until it
+// VisitSockets calls visit with the inode of each socket that a process has open, until visit
 // returns false.
 func (p *FS) VisitSockets(pid int, visit func(inode uint64) bool) error {
 	var link [64]byte
@@ -207,7 +207,7 @@ func (p *FS) VisitSockets(pid int, visit func(inode uint64) bool) error {
 	return err
 }
 
-// names calls visit with the names in a directory, until it returns false.
+// names calls visit with the names in a directory, until visit returns false.
 func names(dir string, visit func(fd int, name string) bool) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -230,8 +230,8 @@ func names(dir string, visit func(fd int, name string) bool) error {
 	}
 }
 
-// Newest returns the number that was given to a process or thread last; it tells whether
-// there can be new ones.
+// Newest returns the ID that the kernel gave to a process or thread last. While Newest does not
+// change, there are no new processes.
 func (p *FS) Newest() (string, error) {
 	var buf [128]byte
 	path := filepath.Join(p.Root, "loadavg")
@@ -246,7 +246,7 @@ func (p *FS) Newest() (string, error) {
 	return string(fields[4]), nil
 }
 
-// CheckNamespace returns nil if the numbers in the proc file system are those of our own process
+// CheckNamespace returns nil if the proc file system belongs to the agent's own process
 // namespace.
 func (p *FS) CheckNamespace() error {
 	self, err := os.Readlink(filepath.Join(p.Root, "self"))
@@ -259,11 +259,12 @@ func (p *FS) CheckNamespace() error {
 	return nil
 }
 
-// Age is how long ago a process was started. Both are in the reader's time namespace.
+// Age returns how long ago a process was started. Both clocks are in the reader's time
+// namespace.
 func Age(who Process) time.Duration {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
-		return 0 // every kernel since 2.6.39 has it
+		return 0 // every kernel since 2.6.39 has this clock
 	}
 	return max(0, time.Duration(now.Nano())-time.Duration(who.Start)*(time.Second/ticks))
 }

@@ -7,13 +7,13 @@ package proc
 
 import "cmp"
 
-// Process is one process, and no other of this boot.
+// Process identifies one process of this boot.
 type Process struct {
 	PID   int
-	Start uint64 // in ticks since boot, as /proc/PID/stat has it
+	Start uint64 // in ticks since boot, as in /proc/PID/stat
 }
 
-// Before orders by age; of two of one tick the smaller number is the parent's.
+// Before orders processes by age. Within one tick the smaller PID is the parent's.
 func (p Process) Before(q Process) bool {
 	return cmp.Or(cmp.Compare(p.Start, q.Start), cmp.Compare(p.PID, q.PID)) < 0
 }

@@ -21,37 +21,37 @@ import (
 )
 
 const (
-	// diagAgain is how long sock_diag is left alone after it was refused. It may come
-	// back: the kernel's module is loaded when somebody who may asks for it.
+	// diagAgain is how long Sockets does not try sock_diag after a refusal. sock_diag may
+	// come later: the kernel loads the module when a privileged process asks for it.
 	diagAgain = 10 * time.Minute
-	// diagTimeout ends a dump that never does, which no kernel is known for.
+	// diagTimeout ends a dump that does not end by itself; no known kernel makes one.
 	diagTimeout = 5 * time.Second
 	// diagBuffer is the largest part that the kernel makes of a dump.
 	diagBuffer = 32 << 10
 	// diagV6Only is INET_DIAG_SKV6ONLY of linux/inet_diag.h.
 	diagV6Only = 11
-	// diagTries is how often a dump that the kernel calls inconsistent is taken.
+	// diagTries is how often a dump is tried while the kernel calls it inconsistent.
 	diagTries = 5
 )
 
-// errTorn says that the table did not hold still for one dump.
+// errTorn says that the table changed during every dump.
 var errTorn = errors.New("the table changes faster than the agent can read it")
 
-// Sockets reads the listening TCP sockets of the agent's network namespace: from
-// sock_diag, whose cost does not depend on how many connections there are, or from
-// /proc/net/tcp where that is refused. The zero value is ready. It is for one goroutine.
+// Sockets reads the listening TCP sockets of the agent's network namespace: from sock_diag,
+// whose cost does not depend on the number of connections, or from /proc/net/tcp if sock_diag
+// is refused. The zero value is ready for use. A Sockets is not safe for concurrent use.
 type Sockets struct {
 	conn    *netlink.Conn
-	worked  bool      // sock_diag has worked before: its trouble is of the moment
+	worked  bool      // sock_diag has worked before, so its errors are temporary
 	procNow bool      // the last read was of /proc/net/tcp
-	tryDiag time.Time // until then sock_diag is not asked
+	tryDiag time.Time // sock_diag is not tried before then
 
-	// For tests; nil and empty are the kernel's own.
+	// For tests; nil and empty stand for the kernel's own.
 	Dial func() (*netlink.Conn, error)
 	proc string
 }
 
-// How names the way in which the last read was done.
+// How names the way of the last read.
 func (s *Sockets) How() string {
 	if s.procNow {
 		return ByProcNet
@@ -59,16 +59,16 @@ func (s *Sockets) How() string {
 	return BySockDiag
 }
 
-// Close lets go of the socket that it reads from; the next read opens another.
+// Close closes the netlink socket; the next Read opens another.
 func (s *Sockets) Close() {
 	if s.conn != nil {
-		_ = s.conn.Close() // nothing was written that could be lost
+		_ = s.conn.Close() // no data can be lost
 		s.conn = nil
 	}
 }
 
-// Read appends the listening sockets, ordered by id. With an error it appends nothing:
-// what was read before is the better guess.
+// Read appends the listening sockets, ordered by ID. With an error Read appends nothing,
+// because the last read is the better guess.
 func (s *Sockets) Read(into []Socket) ([]Socket, error) {
 	var refusal error
 	if !time.Now().Before(s.tryDiag) {
@@ -95,8 +95,8 @@ func (s *Sockets) Read(into []Socket) ([]Socket, error) {
 	return found, nil
 }
 
-// refused tells what will be so the next time as well: a kernel without it, a sandbox or
-// a filter of system calls.
+// refused reports whether the next try would fail as well: a kernel without sock_diag, a
+// sandbox, or a filter of system calls.
 func refused(err error) bool {
 	for _, known := range []error{
 		unix.EPERM, unix.EACCES, unix.EPROTONOSUPPORT, unix.EAFNOSUPPORT, unix.ENOENT, unix.ENOSYS, unix.EOPNOTSUPP,
@@ -108,9 +108,9 @@ func refused(err error) bool {
 	return false
 }
 
-// table appends what a way of reading finds for both families. What comes in parts is
-// read twice: a socket that was there all the time is in one of the two, and one that
-// has gone is missing the next time.
+// table appends the sockets of both families. It reads a table that comes in parts twice: a
+// socket that was there all the time is in one of the two, and a socket that has gone is
+// missing in the next read.
 func (s *Sockets) table(into []Socket, read func([]Socket, uint8) ([]Socket, error)) ([]Socket, error) {
 	found := into
 	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
@@ -160,13 +160,13 @@ func dialDiag() (*netlink.Conn, error) {
 	return netlink.Dial(unix.NETLINK_SOCK_DIAG, &netlink.Config{MessageBufferSize: diagBuffer})
 }
 
-// dump takes one dump, and reports whether the kernel calls it consistent.
+// dump takes one dump, and reports whether the kernel calls the dump consistent.
 func (s *Sockets) dump(into []Socket, family uint8) (found []Socket, whole bool, err error) {
 	if err := s.conn.SetDeadline(time.Now().Add(diagTimeout)); err != nil {
 		return into, false, err
 	}
 	// struct inet_diag_req_v2: family, protocol, extensions, padding, states, and the id
-	// of one socket, which a dump does not look at.
+	// of one socket, which a dump ignores.
 	var request [56]byte
 	request[0], request[1] = family, unix.IPPROTO_TCP
 	binary.NativeEndian.PutUint32(request[4:], 1<<unix.BPF_TCP_LISTEN)
@@ -229,7 +229,7 @@ func parseDiag(b []byte) (Socket, error) {
 	}, nil
 }
 
-// v6only reads the attribute that the kernel adds to the message of each IPv6 listener.
+// v6only reads the attribute INET_DIAG_SKV6ONLY, which the kernel adds for IPv6 listeners.
 func v6only(b []byte) (only bool, err error) {
 	if b[0] != unix.AF_INET6 {
 		return false, nil
@@ -278,8 +278,8 @@ func (s *Sockets) procNet(into []Socket, family uint8) (found []Socket, err erro
 	return found, nil
 }
 
-// parseLine reads a line of /proc/net/tcp. There may be very many, of connections, so
-// that those cost next to nothing: the state of a listener is 0A.
+// parseLine reads a line of /proc/net/tcp. There may be very many lines of connections, so it
+// skips them early: the state of a listener is 0A.
 func parseLine(line []byte) (one Socket, listens bool, err error) {
 	if !bytes.Contains(line, []byte(" 0A")) {
 		return Socket{}, false, nil
@@ -301,7 +301,7 @@ func parseLine(line []byte) (one Socket, listens bool, err error) {
 	address, port, _ := bytes.Cut(fields[1], []byte(":"))
 	number, err1 := strconv.ParseUint(string(port), 16, 16)
 	inode, err2 := strconv.ParseUint(string(fields[9]), 10, 63)
-	// Words of 4 bytes in the machine's order, of bytes that are in the network's.
+	// The address is in network order, shown as 4-byte words in the machine's order.
 	var ip []byte
 	var err3 error
 	for word := range slices.Chunk(address, 8) {

@@ -7,17 +7,17 @@ package proc
 
 import "errors"
 
-// Sockets cannot be read here.
+// Sockets reads nothing: listening sockets need Linux.
 type Sockets struct{}
 
-// errSocketsNeedLinux says why.
+// errSocketsNeedLinux is the error of Read.
 var errSocketsNeedLinux = errors.New("reading listening sockets needs Linux")
 
-// Read fails.
+// Read returns an error.
 func (s *Sockets) Read(into []Socket) ([]Socket, error) { return into, errSocketsNeedLinux }
 
-// How names no way.
+// How returns "".
 func (s *Sockets) How() string { return "" }
 
-// Close has nothing to let go of.
+// Close does nothing.
 func (s *Sockets) Close() {}

@@ -12,12 +12,12 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/instance/proc"
 )
 
-// ends waits for the ends of processes, each by a pidfd in the runtime's poller: no
-// thread waits, and nobody has to ask.
+// ends waits for the ends of processes, each with a pidfd in the runtime's poller, so that no
+// thread waits and nothing polls.
 type ends struct {
-	seen chan struct{} // tells that there is something to collect
+	seen chan struct{} // tells that collect has something to return
 	proc.FS
-	waits map[proc.Process]*os.File // nil: its end is not told, it has to be asked for
+	waits map[proc.Process]*os.File // nil: the end of this process must be polled
 	wait  sync.WaitGroup
 
 	mu    sync.Mutex
@@ -31,7 +31,7 @@ func newEnds() *ends {
 	}
 }
 
-// follow waits for these and no others, and reports whether some have to be asked for.
+// follow waits for exactly these processes, and reports whether some must be polled.
 func (e *ends) follow(leaders map[proc.Process]bool) (ask bool) {
 	for who, f := range e.waits {
 		if !leaders[who] {
@@ -49,19 +49,19 @@ func (e *ends) follow(leaders map[proc.Process]bool) (ask bool) {
 	return ask
 }
 
-// open waits for one, if the kernel will tell.
+// open waits for a process. It returns nil if the kernel cannot report its end.
 func (e *ends) open(who proc.Process) *os.File {
 	fd, err := unix.PidfdOpen(who.PID, 0)
 	if err != nil {
-		return nil // it has ended, or the kernel or a filter does not let us
+		return nil // the process has ended, or the kernel or a filter refuses
 	}
-	// Before Linux 5.10 that cannot be asked for at the opening.
+	// Before Linux 5.10, pidfd_open has no flag for this.
 	if err := unix.SetNonblock(fd, true); err != nil {
 		_ = unix.Close(fd)
 		return nil
 	}
 	f := os.NewFile(uintptr(fd), "pidfd")
-	// The descriptor is of whoever has the number now.
+	// The descriptor belongs to the process that has the PID now.
 	if alive, err := e.Runs(who); err != nil || !alive {
 		_ = f.Close()
 		return nil
@@ -72,8 +72,8 @@ func (e *ends) open(who proc.Process) *os.File {
 		return nil
 	}
 	e.wait.Go(func() {
-		// Whether it has ended, or the poller takes no pidfd, or nobody waits any more,
-		// who collects it will find out.
+		// collect finds out whether the process has ended, the poller takes no pidfd, or
+		// nobody waits any more.
 		_ = raw.Read(func(fd uintptr) bool {
 			poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 			n, err := unix.Poll(poll, 0)
@@ -90,7 +90,7 @@ func (e *ends) open(who proc.Process) *os.File {
 	return f
 }
 
-// drop does not wait for one any more.
+// drop ends the wait for a process.
 func (e *ends) drop(who proc.Process, f *os.File) {
 	delete(e.waits, who)
 	if f != nil {
@@ -98,7 +98,8 @@ func (e *ends) drop(who proc.Process, f *os.File) {
 	}
 }
 
-// collect returns those that have ended. A leader that is not seen to have, is asked for.
+// collect returns the processes that have ended. If the wait for a process was over without
+// its end, the process must be polled from now on.
 func (e *ends) collect() map[proc.Process]bool {
 	e.mu.Lock()
 	ended := e.ended
@@ -107,7 +108,7 @@ func (e *ends) collect() map[proc.Process]bool {
 	taken := make(map[proc.Process]bool)
 	for who, f := range ended {
 		if f == e.waits[who] {
-			_ = f.Close() // of a pidfd there is nothing to lose
+			_ = f.Close() // a pidfd has no data to lose
 			e.waits[who] = nil
 			taken[who] = true
 		}

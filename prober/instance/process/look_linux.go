@@ -15,7 +15,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/instance/proc"
 )
 
-// What is wrong, and what is to be done about it.
+// The errors of a look say what is wrong and what to do about it.
 var (
 	errHidden = errors.New("other users' processes are hidden (hidepid on /proc): run the agent as the target's user or in the group that may see them")
 	errDenied = errors.New("cannot see the owner of the port: the agent needs the target's user ID or CAP_SYS_PTRACE")
@@ -23,23 +23,23 @@ var (
 	errItself = errors.New("the pid file names the agent itself: agent and target must share a process namespace (in a pod: shareProcessNamespace: true)")
 )
 
-// eyes are what a look needs. They are of who holds the token.
+// eyes is the state of looks. Only the holder of the token may use it.
 type eyes struct {
 	procs proc.FS
 	boot  string        // the first 8 digits of the boot's id
-	aside time.Duration // what a look has spent on what is spaced on its own
+	aside time.Duration // the time of a look spent in costly
 
 	sockets     proc.Sockets
 	found       []proc.Socket // the last reading
 	foundErr    error
-	socketsNext time.Time // when the next may be
-	current     bool      // it was in this look
+	socketsNext time.Time // when the next reading may be
+	current     bool      // found is of this look
 
-	scan     *scan     // the last one, while somebody is sought
-	scanErr  error     // of the last attempt at one
-	scanNext time.Time // when the next may be
-	newest   string    // the newest process at the last look for one
-	forked   time.Time // when that changed
+	scan     *scan     // the last scan, while some leader is sought
+	scanErr  error     // of the last attempt at a scan
+	scanNext time.Time // when the next scan may be
+	newest   string    // the newest process at the last look
+	forked   time.Time // when newest changed
 }
 
 // id is the identity of a leader's life.
@@ -47,14 +47,14 @@ func (e *eyes) id(who proc.Process) string {
 	if e.boot == "" {
 		text, err := os.ReadFile(filepath.Join(e.procs.Root, "sys/kernel/random/boot_id"))
 		if err != nil || len(text) < 8 {
-			text = []byte("00000000") // a sandbox without it: an id need not outlive us
+			text = []byte("00000000") // a sandbox without a boot id: the ID need not outlive the agent
 		}
 		e.boot = string(text[:8])
 	}
 	return e.boot + "/" + strconv.Itoa(who.PID) + "/" + strconv.FormatUint(who.Start, 10)
 }
 
-// costly does what a look may not need each time, and returns when it may be done again.
+// costly calls f, which not every look needs, and returns when f may be called again.
 func (e *eyes) costly(f func()) (next time.Time) {
 	began := time.Now()
 	f()
@@ -71,8 +71,8 @@ func (e *eyes) listening() {
 	e.current = true
 }
 
-// look looks at some targets and publishes what it sees. It returns how much of its time
-// went into what is spaced on its own. The caller holds the token.
+// look looks at some targets and publishes what it sees. It returns how much of its time it
+// spent in costly. The caller holds the token.
 func (p *Source) look(ws []*watched) (aside time.Duration) {
 	e := &p.eyes
 	e.aside, e.current = 0, false
@@ -92,7 +92,7 @@ func (p *Source) look(ws []*watched) (aside time.Duration) {
 		settled = settled && w.alive && !w.anew
 	}
 	if settled && !time.Now().Before(e.scanNext) {
-		e.scan = nil // nobody needs it, and another can be had
+		e.scan = nil // nobody needs the scan, and the next may be taken
 	}
 	p.mu.Lock()
 	p.scanned = e.scan != nil
@@ -100,7 +100,7 @@ func (p *Source) look(ws []*watched) (aside time.Duration) {
 	return e.aside
 }
 
-// sees notes whether anything can be seen at all.
+// sees records whether processes can be looked up at all, and returns whether err is nil.
 func (p *Source) sees(err error) bool {
 	text := ""
 	if err != nil {
@@ -124,13 +124,13 @@ func (p *Source) sees(err error) bool {
 	return err == nil
 }
 
-// lookAt looks whether a target's leader runs, and for another.
+// lookAt checks whether a target's leader runs, and looks for another.
 func (p *Source) lookAt(w *watched) {
 	e := &p.eyes
 	if w.alive {
 		alive, err := e.procs.Runs(w.lead)
 		if err != nil {
-			w.err = err // it may well run
+			w.err = err // the leader may well run
 			return
 		}
 		if !alive {
@@ -154,7 +154,7 @@ func (p *Source) lookAt(w *watched) {
 	switch {
 	case !decided:
 	case next == proc.Process{}:
-		if w.anew { // what was led is not sought any more
+		if w.anew { // the old leader is no longer sought
 			w.lead, w.alive, w.since = proc.Process{}, false, time.Time{}
 		}
 		w.anew = false
@@ -168,7 +168,7 @@ func (p *Source) lookAt(w *watched) {
 	}
 }
 
-// keep is the answer of a look that finds nobody else.
+// keep returns the present leader, for a look that finds no other.
 func (w *watched) keep() (proc.Process, bool, error) {
 	if w.alive && !w.anew {
 		return w.lead, true, nil

@@ -12,7 +12,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/instance/proc"
 )
 
-// errProcessNeedsLinux says why nothing is seen here.
+// errProcessNeedsLinux says why the source sees nothing.
 var errProcessNeedsLinux = errors.New("instance source process needs Linux: choose another for this target")
 
 type eyes struct{}
@@ -21,7 +21,7 @@ type scan struct{}
 
 func (eyes) id(proc.Process) string { return "" }
 
-// look sees nothing, and says so once.
+// look sees nothing, and logs that once.
 func (p *Source) look([]*watched) time.Duration {
 	p.mu.Lock()
 	was := p.broken

@@ -16,7 +16,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/instance/proc"
 )
 
-// byPIDFile takes the process whose number is in the pid file.
+// byPIDFile finds the process whose PID is in the pid file.
 func (p *Source) byPIDFile(w *watched) (proc.Process, bool, error) {
 	w.staleWhy = ""
 	pid, written, err := readPIDFile(w.pidFile)
@@ -64,22 +64,22 @@ func (p *Source) byPIDFile(w *watched) (proc.Process, bool, error) {
 	return is.Process, err == nil, err
 }
 
-// pidFileText is more than a number and what may stand around it.
+// pidFileText is more bytes than a PID and the blanks around it need.
 const pidFileText = 128
 
-// slack is how much older than its process a pid file may be: file systems keep time by
-// the second, some by two.
+// slack is how much older than its process a pid file may be: some file systems keep time in
+// steps of two seconds.
 const slack = 2 * time.Second
 
-// written is when a pid file was.
+// written is when a pid file was written.
 type written struct {
 	at       time.Time
 	inMemory bool // on a file system that does not outlive a boot
 }
 
-// before reports whether the file was written before the process began: its number was
-// another's then. A file that no boot survives and that seems older than the boot shows
-// that the clock has been set since; then nothing can be said.
+// before reports whether the file was written before the process began: the PID was that of
+// another process then. A file in memory that seems older than the boot shows that the clock
+// has been set since; before then returns false.
 func (f written) before(who proc.Process) bool {
 	now := time.Now()
 	if f.inMemory && f.at.Before(now.Add(-proc.Age(proc.Process{}))) {

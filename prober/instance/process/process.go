@@ -20,36 +20,36 @@ import (
 )
 
 const (
-	// processGone is how often a successor is looked for, and an end where the kernel
-	// does not tell it.
+	// processGone is the time between two looks for a successor, or for an end that the
+	// kernel does not report.
 	processGone = 100 * time.Millisecond
-	// processRuns is how often a pid file or a port is looked at while its process runs.
+	// processRuns is the time between two looks at a pid file or port whose process runs.
 	processRuns = time.Second
 )
 
-// Source is the source of targets that are processes of this machine, or of the
-// agent's own process namespace: each has one leader, found by its pid file, by the port
-// that it listens at or by its command line. Every life of a leader is an instance.
+// Source is the source of targets that are processes in the agent's own process namespace.
+// Each target has one leader, found by its pid file, by the port on which it listens, or by
+// its command line. Every life of a leader is an instance.
 type Source struct {
 	instance.Defaults
 
 	log   *slog.Logger
 	notes instance.Notes
-	token chan struct{} // one: who holds it may look, and owns what is said to be its
-	wake  chan struct{} // tells Run that there is something to say
-	eyes  eyes          // what is needed to see; of who holds the token
+	token chan struct{} // one token: its holder may look, and owns the fields marked so
+	wake  chan struct{} // tells Run that there is news
+	eyes  eyes          // owned by the holder of the token
 
-	mu      sync.Mutex // short, and never over a system call
+	mu      sync.Mutex // held briefly, and never over a system call
 	targets map[string]*watched
-	changed map[string]bool // what Run has yet to tell
-	broken  string          // why nothing at all can be seen; empty: it can
+	changed map[string]bool // targets that Run has yet to tell
+	broken  string          // why no process can be looked up; empty if they can
 	blind   int             // targets in trouble
-	scanned bool            // there is a scan that may be let go of
+	scanned bool            // there is a scan that may be dropped
 	began   time.Time       // when the last look at everything began
-	again   time.Time       // when the next may
+	again   time.Time       // when the next look at everything may begin
 }
 
-// sought is what a target is found by; one of the three.
+// sought is how a target is found: by one of the three.
 type sought struct {
 	pidFile string
 	port    int
@@ -59,27 +59,27 @@ type sought struct {
 // watched is a target.
 type watched struct {
 	name   string
-	sought // written by who holds the token, under Source.mu
+	sought // written by the holder of the token, under Source.mu
 
-	// Of who holds the token.
+	// Owned by the holder of the token.
 	pattern  *regexp.Regexp
-	lead     proc.Process // the last leader; zero: none yet
-	alive    bool         // it runs
-	since    time.Time    // when it began to run; constant for one leader
+	lead     proc.Process // the last leader; zero if none yet
+	alive    bool         // the leader runs
+	since    time.Time    // when the leader began; constant for one leader
 	anew     bool         // what is sought has changed since the leader was found
-	err      error        // why it cannot be looked up
+	err      error        // why the leader cannot be looked up
 	inodes   []uint64     // the sockets on the port when its owner was last sought
-	retry    time.Time    // when it is sought again although they are the same
-	tried    *scan        // the scan that it was last sought in
+	retry    time.Time    // when the owner is sought again although inodes are the same
+	tried    *scan        // the scan in which the leader was last sought
 	stale    proc.Process // not the leader, although the pid file says so
 	staleWhy string
 
-	// Under Source.mu.
+	// Guarded by Source.mu.
 	view    gate.Instance
 	details instance.Details
-	blind   bool         // it cannot be looked up
-	follow  proc.Process // whose end is waited for; zero: nobody's
-	pending bool         // it is being sought
+	blind   bool         // the target cannot be looked up
+	follow  proc.Process // the process whose end is awaited; zero if none
+	pending bool         // the leader is being sought
 }
 
 // New returns a source without targets.
@@ -90,7 +90,7 @@ func New(log *slog.Logger) *Source {
 	}
 }
 
-// Instance returns the leader's life as it was last seen.
+// Instance returns the leader's life as last seen.
 func (p *Source) Instance(target string) gate.Instance {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,7 +100,7 @@ func (p *Source) Instance(target string) gate.Instance {
 	return gate.Instance{}
 }
 
-// Describe returns its number, while it runs, and what is wrong or particular.
+// Describe returns the leader's PID, while it runs, and what is wrong or special.
 func (p *Source) Describe(target string) instance.Details {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -113,15 +113,14 @@ func (p *Source) Describe(target string) instance.Details {
 	return d
 }
 
-// Up reports whether every target can be looked up, running or not.
+// Up reports whether every target, running or not, can be looked up.
 func (p *Source) Up() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.broken == "" && p.blind == 0
 }
 
-// Watch begins to watch a target, or goes on under its changed configuration, and takes
-// a look at once.
+// Watch begins to watch a target, or changes its configuration, and looks at once.
 func (p *Source) Watch(t *config.Target) {
 	want := sought{pidFile: t.Instance.PIDFile, port: t.Instance.Port.Number, match: t.Instance.Match}
 	p.token <- struct{}{}
@@ -141,13 +140,13 @@ func (p *Source) Watch(t *config.Target) {
 	w.anew, w.pattern = true, nil
 	w.inodes, w.retry, w.tried, w.stale, w.staleWhy = nil, time.Time{}, nil, proc.Process{}, ""
 	if want.match != "" {
-		w.pattern = regexp.MustCompile(want.match) // which the configuration has checked
+		w.pattern = regexp.MustCompile(want.match) // the configuration has checked the pattern
 	}
 	p.look([]*watched{w})
 	p.wakeRun()
 }
 
-// Forget ends that.
+// Forget ends the watch of a target.
 func (p *Source) Forget(target string) {
 	p.mu.Lock()
 	if w := p.targets[target]; w != nil {
@@ -164,8 +163,8 @@ func (p *Source) Forget(target string) {
 // CanLook returns true.
 func (p *Source) CanLook() bool { return true }
 
-// Look takes a fresh look at everything, and returns when one has been taken that began
-// after the call, or when ctx is done. Any number of callers share one look.
+// Look returns when a look at everything that began after the call has ended, or when ctx is
+// done. Any number of callers share one look.
 func (p *Source) Look(ctx context.Context) {
 	asked := time.Now()
 	for {

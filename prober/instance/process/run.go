@@ -14,7 +14,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/instance/proc"
 )
 
-// lookAtAll is a look at every target, by who holds the token.
+// lookAtAll looks at every target. The caller holds the token.
 func (p *Source) lookAtAll() {
 	began := time.Now()
 	aside := p.look(p.all())
@@ -36,7 +36,7 @@ func (p *Source) all() []*watched {
 	return ws
 }
 
-// wakeRun makes Run go round.
+// wakeRun makes Run tell the news and plan anew.
 func (p *Source) wakeRun() {
 	select {
 	case p.wake <- struct{}{}:
@@ -58,7 +58,7 @@ func (p *Source) Run(ctx context.Context, changed func(target string)) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-p.wake: // somebody else has looked
+		case <-p.wake: // another goroutine has looked
 		case <-ends.seen:
 			p.withToken(ctx, func() { p.look(p.led(ends.collect())) })
 		case <-timer.C:
@@ -72,7 +72,7 @@ func (p *Source) Run(ctx context.Context, changed func(target string)) error {
 	}
 }
 
-// withToken waits for the token, and runs f with it.
+// withToken waits for the token and calls f with it, unless ctx is done first.
 func (p *Source) withToken(ctx context.Context, f func()) {
 	select {
 	case p.token <- struct{}{}:
@@ -82,7 +82,7 @@ func (p *Source) withToken(ctx context.Context, f func()) {
 	}
 }
 
-// news returns the targets that Run has to tell of.
+// news returns the targets that Run has yet to tell.
 func (p *Source) news() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,13 +91,13 @@ func (p *Source) news() []string {
 	return names
 }
 
-// led returns the targets whose leader is one of these.
+// led returns the targets that are led by one of these processes.
 func (p *Source) led(by map[proc.Process]bool) []*watched {
 	return slices.DeleteFunc(p.all(), func(w *watched) bool { return !by[w.lead] })
 }
 
-// follow has the ends of the present leaders waited for, and says how long it is until
-// everything is to be looked at; 0: not before something happens.
+// follow makes ends wait for the present leaders. It returns how long until the next look at
+// everything; 0 means not before an event.
 func (p *Source) follow(ends *ends) time.Duration {
 	leaders := make(map[proc.Process]bool)
 	var every time.Duration
@@ -132,8 +132,8 @@ func (p *Source) follow(ends *ends) time.Duration {
 	return max(time.Until(began.Add(every)), time.Until(again), 1)
 }
 
-// publish makes what a look has found known, and has logged what has changed in what can
-// be looked up. The instance is the leader's life, until there is another.
+// publish publishes what a look has found, and logs when a target can no longer, or can again,
+// be looked up. The instance is the leader's life until there is another leader.
 func (p *Source) publish(w *watched) {
 	view, details, follow := gate.Instance{}, instance.Details{Message: w.staleWhy}, proc.Process{}
 	switch {

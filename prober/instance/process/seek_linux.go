@@ -15,26 +15,25 @@ import (
 )
 
 const (
-	// newborn is how long after a process has begun its command line may still change:
-	// it begins with its parent's.
+	// newborn is how long after its beginning the command line of a process may still
+	// change: a process begins with its parent's.
 	newborn = time.Second
-	// seekAgain is how often processes are gone through although nothing is new.
+	// seekAgain is the time between two scans although there is no new process.
 	seekAgain = time.Second
 )
 
-// scan is what one walk over all processes found. It serves every target; who is taken
-// because of it is looked at once more.
+// scan is the result of one walk over all processes. A scan serves every target; a process
+// found in a scan is checked once more.
 type scan struct {
 	pids     []int
-	commands []string         // one for each; empty if no target has a pattern
+	commands []string         // one for each process; empty if no target has a pattern
 	owners   map[uint64][]int // of the listening sockets; nil if no target has a port
-	denied   bool             // of some the sockets could not be seen
-	hidden   bool             // some are not shown
+	denied   bool             // the sockets of some processes could not be read
+	hidden   bool             // some processes are not visible
 	taken    time.Time
 }
 
-// walk takes a scan, unless that would cost too much by now; then the last one's trouble
-// is still the answer.
+// walk takes a scan, unless a scan would cost too much now; then it returns the last error.
 func (p *Source) walk() error {
 	e := &p.eyes
 	if time.Now().Before(e.scanNext) {
@@ -93,13 +92,14 @@ func (p *Source) seeAll() (*scan, error) {
 	return s, nil
 }
 
-// starved tells an error that is our own want and says nothing about a process.
+// starved reports whether the agent lacked a resource: such an error says nothing about a
+// process.
 func starved(err error) bool {
 	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOMEM)
 }
 
-// byMatch takes the oldest process whose command line matches. Later ones are younger,
-// so that nobody is sought while it runs.
+// byMatch finds the oldest process whose command line matches. Later processes are younger,
+// so byMatch seeks none while the leader runs.
 func (p *Source) byMatch(w *watched) (proc.Process, bool, error) {
 	if w.alive && !w.anew {
 		return w.lead, true, nil
@@ -129,8 +129,8 @@ func (p *Source) byMatch(w *watched) (proc.Process, bool, error) {
 	return found, err == nil, err
 }
 
-// worthwhile reports whether a scan can show what the last one did not: somebody was
-// born since, is so young that it may yet become another, or it is long ago.
+// worthwhile reports whether a scan can show more than the last one: a process has begun since,
+// or is so young that its command line may still change, or the last scan is long ago.
 func (e *eyes) worthwhile() bool {
 	now := time.Now()
 	newest, err := e.procs.Newest()
@@ -153,7 +153,7 @@ func (p *Source) oldestMatch(w *watched, s *scan) (proc.Process, error) {
 		if err != nil || is.Ended || oldest != (proc.Process{}) && oldest.Before(is.Process) {
 			continue
 		}
-		// The number may have been given to another since.
+		// Another process may have the PID by now.
 		if now, err := p.eyes.procs.Command(is.PID); err != nil || now != command || p.descends(is) {
 			continue
 		}
@@ -175,9 +175,9 @@ func (p *Source) descends(is proc.Stat) bool {
 	return true
 }
 
-// byPort takes the oldest process that holds a socket which listens on the port. It is
-// sought when there are other sockets than before; one that holds none of them any more
-// leads on until somebody else does or it ends.
+// byPort finds the oldest process that holds a socket listening on the port. It seeks a process
+// only when the sockets have changed. A leader that no longer holds any of them leads on until
+// it ends or another process holds one.
 func (p *Source) byPort(w *watched) (proc.Process, bool, error) {
 	e := &p.eyes
 	if e.foundErr != nil {
@@ -186,7 +186,7 @@ func (p *Source) byPort(w *watched) (proc.Process, bool, error) {
 	inodes := e.on(w.port)
 	if len(inodes) == 0 {
 		if w.anew && !e.current {
-			return proc.Process{}, false, nil // nobody knows yet
+			return proc.Process{}, false, nil // not known yet
 		}
 		w.inodes = nil
 		return w.keep()
@@ -217,7 +217,7 @@ func (p *Source) byPort(w *watched) (proc.Process, bool, error) {
 	if found, err := p.oldestOwner(s, inodes); found != (proc.Process{}) || err != nil {
 		return found, err == nil, err
 	}
-	// The owner may have ended while we looked for it.
+	// The owner may have ended during the scan.
 	e.listening()
 	switch {
 	case e.foundErr != nil:
@@ -253,8 +253,8 @@ func (e *eyes) owns(pid int, inodes []uint64) bool {
 	return owns && err == nil
 }
 
-// oldestOwner returns the oldest process that holds one of the sockets. A service
-// manager that holds sockets for its services leads none of them.
+// oldestOwner returns the oldest process that holds one of the sockets, but not a service
+// manager that holds sockets for its services.
 func (p *Source) oldestOwner(s *scan, inodes []uint64) (proc.Process, error) {
 	var oldest proc.Process
 	for _, inode := range inodes {
