@@ -13,7 +13,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/config/frompod"
 )
 
-// DefaultImage is the agent's image, of this very version if it is known.
+// DefaultImage returns the agent's image, tagged with this binary's version if known.
 func DefaultImage() string {
 	if version.Version == "" {
 		return "prober-exporter"
@@ -21,8 +21,8 @@ func DefaultImage() string {
 	return "prober-exporter:" + version.Version
 }
 
-// FromPod prints the configuration that a manifest comes to, or the manifest with the
-// agent in it. Notices and the error that it returns are on stderr by then.
+// FromPod prints the configuration made from a manifest, or the manifest with the agent added.
+// FromPod prints notices, and the error that it returns, to stderr.
 func FromPod(o FromPodOptions, stdin io.Reader, stdout, stderr io.Writer) error {
 	out, notices, err := convert(o, stdin)
 	for _, n := range notices {

@@ -19,23 +19,23 @@ import (
 )
 
 const (
-	// sparingGOGC is GOGC where the environment has none. What a sidecar keeps is small,
-	// and most of what it uses beyond that is room for garbage: this saves about half of
-	// it, and costs no CPU time worth naming. Lower values save no more.
+	// sparingGOGC is GOGC unless the environment sets it. A sidecar's live heap is small, and
+	// most of its other memory is room for garbage: this value saves about half of that room
+	// and costs no CPU time worth naming. Lower values save no more.
 	sparingGOGC = 50
 
-	// busyGOGC is GOGC from busy attempts a second on. A handshake of TLS leaves 40 kB: in
-	// little room the collector would run all the time, for a seventh of the CPU time.
+	// busyGOGC is GOGC for busy attempts a second and more. A TLS handshake leaves 40 kB of
+	// garbage: with little room the collector would use a seventh of the CPU time.
 	busyGOGC = 100
 	busy     = 100
 
-	// softShare is how much of the cgroup's limit is the soft limit of the Go runtime. The
-	// rest is for what it does not count: the binary's pages, and the commands of exec
-	// probes.
+	// softShare is the part of the cgroup's limit that is the soft limit of the Go runtime.
+	// The rest is for what the runtime does not count: the binary's pages, and the commands
+	// of exec probes.
 	softShare = 0.8
 
-	// leastSoftLimit is the lowest soft limit, in bytes: what a small agent needs in all.
-	// Below it the runtime would collect all the time, and probes would be late.
+	// leastSoftLimit is the lowest soft limit, in bytes: the total need of a small agent.
+	// Below this limit the runtime would collect all the time, and probes would be late.
 	leastSoftLimit = 16 << 20
 )
 
@@ -64,8 +64,8 @@ func gogcFor(cfg *config.Config) int {
 	return sparingGOGC
 }
 
-// limitMemory sets what the environment leaves unset of GOGC and GOMEMLIMIT, the latter
-// from the limit that cgroup returns in bytes.
+// limitMemory sets GOGC and GOMEMLIMIT unless the environment does; GOMEMLIMIT comes from the
+// limit that cgroup returns, in bytes.
 func limitMemory(log *slog.Logger, cgroup func() (uint64, error)) {
 	var set []any
 	if os.Getenv("GOGC") == "" {
@@ -90,23 +90,23 @@ func limitMemory(log *slog.Logger, cgroup func() (uint64, error)) {
 	log.Info("memory limits set", set...)
 }
 
-// softLimit returns the soft limit for a hard one, in bytes.
+// softLimit returns the soft limit for a hard limit, both in bytes.
 func softLimit(hard uint64) int64 {
 	soft := softShare * float64(min(hard, math.MaxInt64/2))
 	return max(int64(soft), leastSoftLimit)
 }
 
-// fewFiles is the limit of open files below which a crowd of clients, or of targets
-// that hang, is felt, however few probes there are.
+// fewFiles is the limit of open files below which many clients, or hanging targets, make
+// others wait, however few probes there are.
 const fewFiles = 256
 
-// filesFor returns which limit of open files a configuration needs.
+// filesFor returns the limit of open files that a configuration needs.
 func filesFor(cfg *config.Config, maxInFlight int) int {
 	return max(fewFiles, prober.OpenFilesFor(cfg, maxInFlight))
 }
 
-// warnOfFiles warns if the limit of open files is too low for a configuration, and says
-// what comes of it. The runtime has raised it as far as it goes.
+// warnOfFiles warns if the limit of open files is too low for a configuration, and names the
+// consequences. The Go runtime has already raised the limit as far as it can.
 func (l *loader) warnOfFiles(cfg *config.Config) {
 	limit, needed := prober.OpenFiles(), filesFor(cfg, l.maxInFlight)
 	if limit >= needed || needed <= l.filesWarned {

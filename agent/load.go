@@ -25,27 +25,27 @@ import (
 	"github.com/prober-exporter/prober_exporter/web"
 )
 
-// errNoConfig is what /config answers while there is none.
+// errNoConfig is the error of /config while no configuration is loaded.
 var errNoConfig = errors.New("no configuration is loaded")
 
-// loader is the one path by which a configuration becomes the running one.
+// loader reads, validates and applies configurations. There is no other way to apply one.
 type loader struct {
 	file    string
 	log     *slog.Logger
 	manager *prober.Manager
 	result  collector.Reload
 	running atomic.Pointer[config.Config]
-	ended   atomic.Pointer[web.Load] // how the last load did; nil: there was none
+	ended   atomic.Pointer[web.Load] // how the last load ended; nil if there was none
 
-	maxInFlight int // as the flag has it; 0: from the limit of open files
+	maxInFlight int // the flag's value; 0: from the limit of open files
 
 	mu          sync.Mutex // one load at a time
-	seen        string     // what the file was at the last load: its digest, or why it could not be read
-	filesWarned int        // for how many open files the limit has been called too low
-	notes       []func()   // what is to be logged once mu is not held
+	seen        string     // the file at the last load: its digest, or why it could not be read
+	filesWarned int        // the number of open files for which the log has called the limit too low
+	notes       []func()   // lines to log once mu is released
 }
 
-// candidate is a configuration that has been read and not applied yet.
+// candidate is a configuration that has been read but not applied.
 type candidate struct {
 	seen    string
 	cfg     *config.Config
@@ -53,22 +53,22 @@ type candidate struct {
 	err     error
 }
 
-// load validates the whole file and applies it. On any error everything stays as it
-// was; the error is logged and returned.
+// load validates the whole file and applies it. On an error load changes nothing, and logs and
+// returns the error.
 func (l *loader) load() error {
 	l.mu.Lock()
 	defer l.unlock()
 	return l.apply(l.read(nil))
 }
 
-// first makes the candidate of a start the configuration.
+// first applies the candidate of the start.
 func (l *loader) first(c candidate) {
 	l.mu.Lock()
 	defer l.unlock()
 	_ = l.apply(c) // it has been logged
 }
 
-// unlock ends a load, and logs what there is to say of it.
+// unlock ends a load and writes its log lines.
 func (l *loader) unlock() {
 	notes := l.notes
 	l.notes = nil
@@ -80,7 +80,7 @@ func (l *loader) unlock() {
 
 func (l *loader) note(write func()) { l.notes = append(l.notes, write) }
 
-// loadIfChanged does so if the file is not what it was at the last load, good or bad.
+// loadIfChanged loads the file if it has changed since the last load, good or bad.
 func (l *loader) loadIfChanged() {
 	l.mu.Lock()
 	defer l.unlock()
@@ -89,8 +89,8 @@ func (l *loader) loadIfChanged() {
 	}
 }
 
-// read reads and validates the file, unless it is still what it was when it was seen
-// last. Called with mu held, as apply, or before anything else runs.
+// read reads and validates the file, unless it equals last. The caller of read and of apply
+// holds mu, or nothing else runs yet.
 func (l *loader) read(last *string) (c candidate) {
 	data, err := config.Read(l.file)
 	if err = naming("config.file", err); err != nil {
@@ -103,16 +103,16 @@ func (l *loader) read(last *string) (c candidate) {
 	return c
 }
 
-// collectNoGarbage keeps the garbage collector from running until undo is called. It is
-// for the first load: what a file becomes on the way lives almost to the end, so that the
-// collector would find little, and with ten thousand targets look seven times. A memory
-// limit is kept all the same, and so is what is set meanwhile.
+// collectNoGarbage keeps the garbage collector from running until undo is called. It is for
+// the first load, whose memory lives almost to its end: with ten thousand targets the collector
+// would run seven times and find little. The memory limit still holds, and undo keeps a value
+// that somebody sets meanwhile.
 func collectNoGarbage() (undo func()) {
 	const off = -1
 	percent := debug.SetGCPercent(off)
 	return sync.OnceFunc(func() {
 		if percent == off {
-			return // it is somebody else's to undo
+			return // somebody else has set another value
 		}
 		if since := debug.SetGCPercent(percent); since != off {
 			debug.SetGCPercent(since)
@@ -131,7 +131,7 @@ func (l *loader) apply(c candidate) error {
 		err = l.manager.Apply(c.cfg)
 	}
 	if errors.Is(err, prober.ErrStopping) {
-		return err // which says nothing of the file
+		return err // the error is not about the file
 	}
 	l.seen = c.seen
 	l.tell(err, time.Now())
@@ -148,7 +148,7 @@ func (l *loader) apply(c candidate) error {
 	return nil
 }
 
-// tell says how a load ended, to those who ask and to the metrics. With mu held.
+// tell publishes how a load ended, for lastLoad and the metrics. The caller holds mu.
 func (l *loader) tell(err error, at time.Time) {
 	l.result.SetResult(err == nil, at)
 	told := l.lastLoad()
@@ -190,8 +190,8 @@ func (l *loader) yaml() ([]byte, error) {
 	return cfg.YAML()
 }
 
-// watch looks for a change every interval until ctx is done. Without always it does
-// so only until a configuration is loaded.
+// watch calls loadIfChanged every interval until ctx is done or, without always, until a
+// configuration is loaded.
 func (l *loader) watch(ctx context.Context, interval time.Duration, always bool) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -212,8 +212,8 @@ func noticeLevel(n config.Notice) slog.Level {
 	return slog.LevelInfo
 }
 
-// refuse logs why a configuration is not loaded, a line for each mistake. It is a
-// warning as long as another one runs.
+// refuse logs why a configuration is not loaded, one line for each mistake: as warnings while
+// another configuration runs, else as errors.
 func (l *loader) refuse(err error) {
 	level := slog.LevelError
 	if l.running.Load() != nil {
@@ -229,7 +229,7 @@ func (l *loader) refuse(err error) {
 	}
 }
 
-// naming adds to the error of a file that is not there which flag names the file.
+// naming adds the name of the file's flag to the error of a missing file.
 func naming(flag string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: --%s names the file", err, flag)
@@ -237,8 +237,8 @@ func naming(flag string, err error) error {
 	return err
 }
 
-// CheckConfig loads the configuration and the web configuration. w is told all that is
-// wrong with them.
+// CheckConfig loads the configuration and the web configuration, and prints all their mistakes
+// to w.
 func CheckConfig(o *Options, w io.Writer) error {
 	cfg, notices, err := config.LoadFile(o.ConfigFile)
 	err = naming("config.file", err)

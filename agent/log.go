@@ -22,28 +22,28 @@ import (
 // logPatience is how long an exit waits for the log to be written.
 const logPatience = time.Second
 
-// ErrUsage marks an error of the flags, errTold one that the log has told of.
+// ErrUsage marks an error of the flags, errTold an error that is in the log already.
 var (
 	ErrUsage = errors.New("bad flags")
 	errTold  = errors.New("there is no configuration to run with")
 )
 
-// Log is the one log of the process. Nobody who logs waits for whoever reads the log.
+// Log is the only log of the process. Logging never waits for the reader of the log.
 type Log struct {
 	*slog.Logger
 	lines *logqueue.Queue
 }
 
-// NewLog returns the log that the flags ask for. Somebody has to close it.
+// NewLog returns the log that the flags ask for. The caller must close it.
 func NewLog(o *Options, w io.Writer) *Log {
 	lines := logqueue.New(w, func(n uint64) []byte { return lostLines(o, n) })
 	return &Log{newLogger(o, lines), lines}
 }
 
-// Close waits for what has been logged to be written, no longer than a second.
+// Close waits until all lines are written, but no longer than a second.
 func (l *Log) Close() { l.lines.Close(logPatience) }
 
-// TellEnd tells why the process ends, if it ends for an error.
+// TellEnd logs the error for which the process ends, unless it is nil or in the log already.
 func (l *Log) TellEnd(err error) {
 	switch {
 	case err == nil:
@@ -54,8 +54,8 @@ func (l *Log) TellEnd(err error) {
 	}
 }
 
-// newLogger returns the one log, written through go-kit as all of Prometheus' were, each
-// line in one go: w must be safe for concurrent use.
+// newLogger returns a logger that writes go-kit's format, each line with one Write: w must be
+// safe for concurrent use.
 func newLogger(o *Options, w io.Writer) *slog.Logger {
 	sink := log.NewLogfmtLogger(w)
 	if o.LogFormat == "json" {
@@ -63,16 +63,16 @@ func newLogger(o *Options, w io.Writer) *slog.Logger {
 	}
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(strings.ToUpper(o.LogLevel))); err != nil {
-		level = slog.LevelInfo // parse lets no other name through
+		level = slog.LevelInfo // the flag accepts no other name
 	}
 	return slog.New(sloggokit.NewGoKitHandler(sink, level))
 }
 
-// lostLines returns the line that stands for lost ones, whatever level is logged.
+// lostLines returns the line that replaces n dropped lines, whatever the log level.
 func lostLines(o *Options, n uint64) []byte {
 	var line bytes.Buffer
 	r := slog.NewRecord(time.Now(), slog.LevelWarn, "log lines were dropped here: they could not be written in time", 0)
 	r.Add("lines", n)
-	_ = newLogger(o, &line).Handler().Handle(context.Background(), r) // a buffer takes everything
+	_ = newLogger(o, &line).Handler().Handle(context.Background(), r) // a buffer never fails
 	return line.Bytes()
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober"
 )
 
-// Options are the flags, which Check has judged.
+// Options holds the flags. Check validates them.
 type Options struct {
 	ConfigFile         string
 	ConfigCheck        bool
@@ -47,7 +47,7 @@ type Options struct {
 	LogLevel, LogFormat string
 }
 
-// FromPodOptions are the flags that convert a manifest.
+// FromPodOptions holds the flags for the conversion of a manifest.
 type FromPodOptions struct {
 	Asked       bool
 	File        string
@@ -57,8 +57,8 @@ type FromPodOptions struct {
 	MetricsPort int
 }
 
-// Check sets the external URL, unless it is empty, and returns an error that names the
-// first flag whose value is wrong.
+// Check sets the external URL, unless it is empty. It returns an error that names the first
+// flag with a wrong value.
 func (o *Options) Check(externalURL string) error {
 	switch {
 	case o.IsHealthCheck && o.HealthCheck == "":
@@ -83,8 +83,8 @@ func (o *Options) Check(externalURL string) error {
 	return o.checkTasks()
 }
 
-// checkTasks is Check for the flags that make this process do something and end, instead
-// of serving.
+// checkTasks is Check for the flags that make the process do one thing and exit, instead of
+// serving.
 func (o *Options) checkTasks() error {
 	tasks := 0
 	for _, asked := range []bool{o.FromPod.Asked, o.ConfigCheck, o.IsHealthCheck, o.Terminating} {

@@ -1,8 +1,8 @@
 // Copyright 2026 The prober_exporter Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package agent is the life of the process: it loads and reloads the configuration, serves
-// the listeners, obeys signals and limits, and ends in order what it has started.
+// Package agent runs the process: it loads and reloads the configuration, serves the
+// listeners, handles signals and limits, and shuts down in order.
 package agent
 
 import (
@@ -32,11 +32,11 @@ import (
 	"github.com/prober-exporter/prober_exporter/web"
 )
 
-// stopTime is how long everything may take to end after the delay.
+// stopTime bounds the shutdown after the delay.
 const stopTime = 10 * time.Second
 
-// Run runs the agent until ctx is done or a signal ends it. It returns an error if it
-// could not begin, or if a listener broke.
+// Run runs the agent until ctx is done or a signal ends it. It returns an error if the agent
+// cannot start or a listener breaks.
 func Run(ctx context.Context, o *Options, lines *Log) error {
 	log := lines.Logger
 	log.Info("starting prober_exporter", "version", version.Info(), "build_context", version.BuildContext())
@@ -66,7 +66,7 @@ func Run(ctx context.Context, o *Options, lines *Log) error {
 	if os.Getpid() == 1 {
 		p.workers.Go(func() { exec.ReapOrphans(background) })
 	}
-	// This begins to probe: it comes after all that can go wrong.
+	// Probing begins here, after everything that can go wrong.
 	l.first(first)
 	if first.err != nil {
 		log.Warn("running without a configuration: nothing is probed, every /live answers 200, and no target is ready", "file", o.ConfigFile)
@@ -75,7 +75,7 @@ func Run(ctx context.Context, o *Options, lines *Log) error {
 	if o.AutoReload || o.FailOpen {
 		p.workers.Go(func() { l.watch(background, o.AutoReloadInterval, o.AutoReload) })
 	}
-	// A file system that hangs must not keep signals waiting.
+	// A file system that hangs must not delay signals.
 	hangups := make(chan struct{}, 1)
 	p.workers.Go(func() {
 		for {
@@ -105,40 +105,40 @@ func Run(ctx context.Context, o *Options, lines *Log) error {
 			}
 			select {
 			case hangups <- struct{}{}:
-			default: // a reload is to come anyway
+			default: // a reload is pending already
 			}
 		}
 	}
 }
 
-// process is all that runs.
+// process has everything that runs.
 type process struct {
 	o       *Options
 	log     *slog.Logger
 	manager *prober.Manager
 	servers *servers
-	workers sync.WaitGroup // of this process, beside the manager's and the servers'
+	workers sync.WaitGroup // goroutines other than the manager's and the servers'
 	stop    context.CancelFunc
 }
 
-// close ends everything at once and waits for it.
+// close ends everything at once and waits for the end.
 func (p *process) close() {
 	p.servers.close()
 	p.manager.Close()
-	p.stop() // last: it is the reaper's end, who takes in what the probes leave behind
+	p.stop() // last: it ends the reaper of the processes that probes leave behind
 	p.workers.Wait()
 }
 
-// shutDown goes on answering for the delay, then closes the listeners and ends the
-// probes. A second signal cuts every wait short. It ends even if a child cannot be
-// killed, or a file not be read.
+// shutDown keeps answering during the delay, then closes the listeners and ends the probes. A
+// second signal cuts every wait short. shutDown returns even if a child cannot be killed or a
+// read hangs.
 func (p *process) shutDown(signals <-chan os.Signal) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		// Beside the delay: it waits for attempts that end, which one may not.
+		// Stop waits for attempts, which may never end, so it runs beside the delay.
 		var stopping sync.WaitGroup
 		stopping.Go(p.manager.Stop)
 		delay := time.NewTimer(p.o.ShutdownDelay)
@@ -178,10 +178,10 @@ func (p *process) shutDown(signals <-chan os.Signal) {
 	}
 }
 
-// scrapeLog is told what goes wrong with scrapes.
+// scrapeLog logs the errors of scrapes.
 type scrapeLog struct{ log *slog.Logger }
 
-// Println logs it, a client that went away at debug: that is the client's affair.
+// Println logs an error; at level debug if the client went away, which is the client's affair.
 func (s scrapeLog) Println(v ...any) {
 	level := slog.LevelError
 	for _, arg := range v {
@@ -193,12 +193,12 @@ func (s scrapeLog) Println(v ...any) {
 	s.log.Log(context.Background(), level, "scrape", "err", strings.TrimSpace(fmt.Sprintln(v...)))
 }
 
-// handlers are what the two sorts of listener serve.
+// handlers holds the handlers of the two sorts of listener.
 type handlers struct{ web, health http.Handler }
 
 func newHandlers(o *Options, l *loader, lostLines func() uint64) (handlers, error) {
-	// Text is written without a registry; other formats and filters by name go through
-	// one that has all there is.
+	// The text format is written without a registry; other formats and filters by name use
+	// a registry with all collectors.
 	others, all := prometheus.NewRegistry(), prometheus.NewRegistry()
 	unknown := collector.NewUnknownTargets(web.HealthEndpoints()...)
 	own := []prometheus.Collector{&l.result, unknown, collector.NewLogLines(lostLines), versioncollector.NewCollector("prober_exporter")}

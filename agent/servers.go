@@ -20,19 +20,18 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober"
 )
 
-// drainTime is how long responses that are under way may take once the listeners
-// have closed.
+// drainTime is how long responses may take once the listeners have closed.
 const drainTime = time.Second
 
-// readTime is how long a request may take to arrive, healthReadTime how long on a health
-// listener: as long as a kubelet waits for its answer by default.
+// readTime is how long a request may take to arrive. healthReadTime is the same on a health
+// listener: the kubelet's default timeout.
 const readTime, healthReadTime = 5 * time.Second, time.Second
 
-// reservedFiles are so many connections that the health listeners can have when others
-// have used up all files.
+// reservedFiles is the number of connections that the health listeners can accept when no
+// other file can be opened.
 const reservedFiles = 8
 
-// servers are the listeners and what serves them.
+// servers has the listeners and their HTTP servers.
 type servers struct {
 	o   *Options
 	log *slog.Logger
@@ -42,14 +41,14 @@ type servers struct {
 	reserve                       *listen.Reserve
 
 	running sync.WaitGroup
-	stopped context.Context // done when nothing shall be served again
+	stopped context.Context // done when nothing may be served any more
 	stop    context.CancelFunc
 	mu      sync.Mutex
 	all     []*http.Server
 }
 
-// newServers opens every listener, so that a taken address is known before anything
-// is probed, and checks the web configuration.
+// newServers opens every listener, so that an address in use is an error before the first
+// attempt, and checks the web configuration.
 func newServers(o *Options, log *slog.Logger, h handlers) (_ *servers, err error) {
 	s := &servers{o: o, log: log, handlers: h}
 	s.stopped, s.stop = context.WithCancel(context.Background())
@@ -74,7 +73,7 @@ func newServers(o *Options, log *slog.Logger, h handlers) (_ *servers, err error
 	if err != nil && (!o.FailOpen || len(o.HealthAddresses) == 0) {
 		return nil, err
 	}
-	if err != nil { // the health listeners are what nobody must be without
+	if err != nil { // the agent must not run without health listeners
 		log.Error("the web listener does not serve", "err", err)
 		s.webMissing = true
 	}
@@ -89,7 +88,7 @@ func newServers(o *Options, log *slog.Logger, h handlers) (_ *servers, err error
 	return s, nil
 }
 
-// start serves. What it returns receives an error if a listener breaks.
+// start serves all listeners. The channel receives an error if one breaks.
 func (s *servers) start() <-chan error {
 	broken := make(chan error, len(s.webListeners)+len(s.healthListeners))
 	for _, l := range s.webListeners {
@@ -107,7 +106,7 @@ func (s *servers) start() <-chan error {
 			s.log.Info("serving the health endpoints", "address", l.Addr().String())
 			server := s.newServer(s.health)
 			server.ReadHeaderTimeout = healthReadTime
-			// A connection that a client keeps is one that the kubelet does not get.
+			// A connection kept by a client is one that the kubelet cannot have.
 			server.SetKeepAlivesEnabled(false)
 			if err := server.Serve(s.bound(l, len(s.healthListeners))); !errors.Is(err, http.ErrServerClosed) {
 				broken <- fmt.Errorf("serve %s: %w", l.Addr(), err)
@@ -117,8 +116,8 @@ func (s *servers) start() <-chan error {
 	return broken
 }
 
-// bound bounds the connections of one listener of so many of its sort. The two sorts have
-// the same share, so that the web listeners' clients take nothing from the kubelet.
+// bound bounds the connections of one of several listeners of a sort. Both sorts have the same
+// share, so that clients of the web listeners take nothing from the kubelet.
 func (s *servers) bound(l net.Listener, listeners int) net.Listener {
 	r := s.reserve
 	if len(s.healthListeners) > 0 && !slices.Contains(s.healthListeners, l) {
@@ -127,7 +126,7 @@ func (s *servers) bound(l net.Listener, listeners int) net.Listener {
 	return listen.NewBounded(l, listen.Files(prober.OpenFiles())/2/listeners, r, s.log)
 }
 
-// serveWebLater tries to open the web listeners until it can, and serves them.
+// serveWebLater tries to open the web listeners until it succeeds, and serves them.
 func (s *servers) serveWebLater() {
 	retry := time.NewTicker(s.o.AutoReloadInterval)
 	defer retry.Stop()
@@ -139,7 +138,7 @@ func (s *servers) serveWebLater() {
 		}
 		listeners, err := listen.Web(s.o.Web)
 		if err != nil {
-			continue // it has been told
+			continue // logged already
 		}
 		var serving sync.WaitGroup
 		for _, l := range listeners {
@@ -154,7 +153,7 @@ func (s *servers) serveWebLater() {
 	}
 }
 
-// serveWeb serves a listener as the web configuration says. One that is broken
+// serveWeb serves a listener as the web configuration says. A web configuration that is broken
 // from the start is an error or, with --config.fail-open, tried again.
 func (s *servers) serveWeb(l net.Listener) error {
 	retry := time.NewTicker(s.o.AutoReloadInterval)
@@ -179,7 +178,7 @@ func (s *servers) serveWeb(l net.Listener) error {
 func (s *servers) newServer(h http.Handler) *http.Server {
 	server := &http.Server{
 		Handler:           h,
-		ReadTimeout:       readTime, // of a body too, which no endpoint needs
+		ReadTimeout:       readTime, // for the body, too, which no endpoint needs
 		ReadHeaderTimeout: readTime,
 		MaxHeaderBytes:    listen.HeaderBytes,
 		IdleTimeout:       time.Minute,
@@ -190,13 +189,12 @@ func (s *servers) newServer(h http.Handler) *http.Server {
 	defer s.mu.Unlock()
 	s.all = append(s.all, server)
 	if s.stopped.Err() != nil {
-		_ = server.Close() // close may have gone through all of them already
+		_ = server.Close() // close may have closed the other servers already
 	}
 	return server
 }
 
-// shutdown closes the listeners and waits for the responses that are under way, no
-// longer than ctx.
+// shutdown closes the listeners and waits for the running responses, but no longer than ctx.
 func (s *servers) shutdown(ctx context.Context) {
 	s.stop()
 	s.mu.Lock()
@@ -209,7 +207,7 @@ func (s *servers) shutdown(ctx context.Context) {
 	draining.Wait()
 }
 
-// close closes everything that is still open, and waits for whoever served it.
+// close closes everything that is still open, and waits for its goroutines.
 func (s *servers) close() {
 	s.stop()
 	s.mu.Lock()
@@ -218,7 +216,7 @@ func (s *servers) close() {
 	}
 	s.mu.Unlock()
 	for _, l := range append(s.webListeners, s.healthListeners...) {
-		_ = l.Close() // it may be closed already
+		_ = l.Close() // may be closed already
 	}
 	s.reserve.End()
 	s.running.Wait()

@@ -24,8 +24,8 @@ import (
 	"time"
 )
 
-// newestMinor is the newest minor version of the API, 1.x, that this client knows.
-// What it uses is the same since 1.25.
+// newestMinor is the newest minor version of the API, 1.x, that this client knows. The calls
+// that it uses have not changed since 1.25.
 const newestMinor = 44
 
 const (
@@ -35,23 +35,21 @@ const (
 	maxError = 4 << 10
 )
 
-// Client speaks with a daemon. Every call has a connection of its own: on a socket of this
-// machine a connection costs next to nothing, and none is ever stale or left behind.
-// Methods may be called concurrently.
+// Client talks to a daemon. Every call has a connection of its own: on a local socket a
+// connection costs next to nothing, and none is ever stale. Methods may be called concurrently.
 type Client struct {
-	// Timeout bounds each call, and the beginning of each stream. It must not change once
+	// Timeout bounds each call, and the beginning of each stream. Timeout must not change once
 	// the client is in use.
 	Timeout time.Duration
 
 	socket string
 	http   *http.Client
 
-	// prefix is the negotiated version, as paths begin with it.
+	// prefix is the beginning of all paths, with the negotiated version.
 	prefix atomic.Pointer[string]
 }
 
-// New returns a client of the daemon behind a socket, given as a path. It does not connect
-// yet.
+// New returns a client of the daemon behind a socket, given as a path. New does not connect.
 func New(socket string) *Client {
 	var dialer net.Dialer
 	return &Client{
@@ -77,7 +75,7 @@ func (c *Client) Socket() string { return c.socket }
 // Error is an answer whose status is not a success.
 type Error struct {
 	Status  int
-	Message string // the daemon's own; empty: it gave none
+	Message string // from the daemon; empty if it sent none
 }
 
 func (e *Error) Error() string {
@@ -90,8 +88,8 @@ func IsNotFound(err error) bool {
 	return ok && no.Status == http.StatusNotFound
 }
 
-// Negotiate settles the version of the API: the newest that both sides know, or the
-// daemon's oldest if that is newer.
+// Negotiate chooses the version of the API: the newest that both sides know, or the daemon's
+// oldest if that is newer.
 func (c *Client) Negotiate(ctx context.Context) error {
 	var version struct {
 		APIVersion    string `json:"ApiVersion"`
@@ -183,7 +181,7 @@ func (c *Client) open(ctx context.Context, method, path string, body any) (io.Re
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		// The outer error repeats the path, with all that is encoded in it.
+		// The outer error repeats the long encoded path.
 		if outer, ok := errors.AsType[*url.Error](err); ok {
 			err = outer.Err
 		}
@@ -194,7 +192,7 @@ func (c *Client) open(ctx context.Context, method, path string, body any) (io.Re
 	}
 	defer resp.Body.Close()
 	var no struct{ Message string }
-	// Without a message the status has to do.
+	// Without a message the status must do.
 	_ = json.NewDecoder(io.LimitReader(resp.Body, maxError)).Decode(&no)
 	return nil, &Error{Status: resp.StatusCode, Message: strings.TrimSpace(no.Message)}
 }

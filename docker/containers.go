@@ -13,9 +13,8 @@ import (
 	"time"
 )
 
-// MinIDPrefix is how many digits of an ID count as the beginning of one. A name such as db
-// or cafe is made of digits, too: with fewer, the container of somebody else could stand
-// in for one that is away.
+// MinIDPrefix is the least length of an ID prefix. Names such as db or cafe consist of
+// hexadecimal digits, too: a shorter prefix could match a container that nobody means.
 const MinIDPrefix = 8
 
 // Container is what a client reads of the inspection of a container.
@@ -77,12 +76,12 @@ func (c *Client) List(ctx context.Context, label string) ([]Listed, error) {
 	return listed, nil
 }
 
-// Is reports whether a container is meant by that name or beginning of an ID.
+// Is reports whether a container has that name or ID prefix.
 func (c *Container) Is(name string) bool {
 	return strings.TrimPrefix(c.Name, "/") == name || IsIDPrefix(name) && strings.HasPrefix(c.ID, name)
 }
 
-// IsIDPrefix reports whether a name may be meant as the beginning of an ID.
+// IsIDPrefix reports whether a name may be an ID prefix.
 func IsIDPrefix(name string) bool {
 	return len(name) >= MinIDPrefix && strings.Trim(name, "0123456789abcdef") == ""
 }
@@ -96,7 +95,7 @@ func filters(by map[string][]string) string {
 	return "?" + url.Values{"filters": {string(encoded)}}.Encode()
 }
 
-// Line makes of a text of the daemon's a line that a log or a page can show.
+// Line turns a text of the daemon into one line for a log or a page.
 func Line(text string) string {
 	const longest = 256
 	text = strings.ToValidUTF8(text[:min(len(text), longest)], "")

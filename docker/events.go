@@ -27,7 +27,7 @@ type Event struct {
 	}
 }
 
-// EventStream is a stream of events. It belongs to one goroutine.
+// EventStream is a stream of events. It is not safe for concurrent use.
 type EventStream struct {
 	body   io.ReadCloser
 	cancel context.CancelCauseFunc
@@ -56,7 +56,7 @@ func (c *Client) Events(ctx context.Context, names []string) (*EventStream, erro
 	return &EventStream{body: body, cancel: cancel, lines: lines}, nil
 }
 
-// Next waits for the next event. Its error says why the stream has ended.
+// Next waits for the next event. The error says why the stream has ended.
 func (s *EventStream) Next() (*Event, error) {
 	for s.lines.Scan() {
 		if len(s.lines.Bytes()) == 0 {

@@ -13,8 +13,7 @@ import (
 	"net/url"
 )
 
-// Exec is what a client reads of an exec, which is what the daemon calls a command in a
-// container.
+// Exec is what a client reads of an exec, the daemon's word for a command in a container.
 type Exec struct {
 	Running  bool
 	ExitCode *int // nil: the command has not ended, or nobody knows its code
@@ -63,9 +62,9 @@ func (c *Client) InspectExec(ctx context.Context, id string) (*Exec, error) {
 }
 
 // CopyOutput copies the stream of an exec to output until it ends. The stream is made of
-// frames, each with a header of eight bytes: where it comes from, and how long it is.
+// frames, each with a header of eight bytes: its origin and its length.
 func CopyOutput(output io.Writer, stream io.Reader) error {
-	const daemon = 3 // stdin, stdout, stderr, and an error of the daemon's
+	const daemon = 3 // after stdin, stdout and stderr: an error of the daemon
 	var header [8]byte
 	for {
 		_, err := io.ReadFull(stream, header[:])

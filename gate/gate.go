@@ -57,7 +57,7 @@ func (k Kind) initial() Result {
 
 // Result is what a probe says after its thresholds. The zero value is Success,
 // and a fresh probe's last result is Success too: that is the kubelet's rule,
-// not an accident of ours.
+// not an accident.
 type Result int8
 
 // The results, with the numbers that the kubelet exports for them.
@@ -80,10 +80,10 @@ func (r Result) String() string {
 	return "invalid"
 }
 
-// Phase is what is known of an instance's process.
+// Phase is the known state of an instance's process.
 type Phase uint8
 
-// The phases. The zero value is PhaseUnknown: nobody has seen the target yet.
+// The phases. The zero value is PhaseUnknown: the source has not seen the target yet.
 const (
 	PhaseUnknown Phase = iota
 	Waiting
@@ -109,52 +109,50 @@ func (p Phase) String() string {
 // Instance is one life of a target, as its source sees it at one moment: what a
 // kubelet's worker reads of a container's status.
 type Instance struct {
-	// ID tells one life from the next; empty means that none is known.
+	// ID identifies one life; empty means that no instance is known.
 	ID string
-	// Phase says whether it runs. PhaseUnknown stands for a gap in the view: what is
-	// known of the instance stays, and it is not probed (kubelet rule 4.26).
+	// Phase says whether the instance runs. PhaseUnknown is a gap in the view: the results
+	// stay, and the instance is not probed (kubelet rule 4.26).
 	Phase Phase
-	// Final says that nothing comes after it: a terminated instance that will not
-	// be started again or, with PhaseUnknown, a target that has ended as a whole.
+	// Final says that no instance comes after this one: a terminated instance will not be
+	// restarted or, with PhaseUnknown, the target as a whole has ended.
 	Final bool
 	// Deleting says that the target has been asked to go away for good.
 	Deleting bool
-	// StartedAt is when it began to run. The zero value means that it is older
-	// than anyone remembers: its initial delays are behind it.
+	// StartedAt is when the instance began to run. The zero value means unknown but long
+	// ago: the initial delays are over.
 	StartedAt time.Time
 	// LivenessLag is how much later than StartedAt the initial delay of a liveness probe
-	// begins. The source sets it where StartedAt may be too early: a liveness probe must not
-	// judge a boot, whereas an early startup or readiness attempt harms nobody.
+	// begins. The source sets LivenessLag if StartedAt may be too early: a liveness probe must
+	// not judge a boot, whereas an early startup or readiness attempt does no harm.
 	LivenessLag time.Duration
-	// From is the ID of the instance that handed over to this one; empty: none did. The
-	// Success of its startup and readiness probes stands until the first attempt of each,
-	// which waits for no delay. Its failures do not stand.
+	// From is the ID of the instance that handed over to this one; empty if none did. The
+	// Success of that instance's startup and readiness probes stands until the first attempt
+	// of each, which waits for no delay. Failures do not stand.
 	From string
-	// Restarted says of an instance with From that its process is another all the same.
+	// Restarted says that an instance with From nevertheless has a new process.
 	Restarted bool
-	// MaxHold is the source's word on how long a hold after a failure may last:
-	// UntilNewInstance, Never, or a duration. A startup probe's hold after its success
-	// is not affected.
+	// MaxHold is how long a hold after a failure may last: UntilNewInstance, Never, or a
+	// duration. A startup probe's hold after its success is not affected.
 	MaxHold time.Duration
 }
 
-// How long a hold after a failure lasts, for Instance.MaxHold. Any positive
-// duration is a bound of its own.
+// Values of Instance.MaxHold beside positive durations.
 const (
 	// UntilNewInstance is the kubelet's rule, for a source that sees every restart.
 	UntilNewInstance time.Duration = 0
-	// Never is for a source that sees no restart: nobody would end the hold.
+	// Never is for a source that sees no restarts: nothing would end the hold.
 	Never time.Duration = -1
 )
 
-// known reports whether there is an instance to speak of.
+// known reports whether the instance and its phase are known.
 func (i Instance) known() bool { return i.Phase != PhaseUnknown && i.ID != "" }
 
-// Restart reports whether the instance is another life than the one before it, rather
-// than the same life under another name.
+// Restart reports whether the instance is a new life, and not the same life under another
+// name.
 func (i Instance) Restart() bool { return i.From == "" || i.Restarted }
 
-// running reports whether there is an instance and it runs.
+// running reports whether the instance is known and runs.
 func (i Instance) running() bool { return i.known() && i.Phase == Running }
 
 // Verdict is what a probe does with its turn.
@@ -164,9 +162,10 @@ type Verdict uint8
 const (
 	// Wait: no attempt at this turn.
 	Wait Verdict = iota
-	// Attempt: run the action and Fold its result; if it could not be run, drop it.
+	// Attempt: run the action and Fold its result; if the action could not be run, fold
+	// nothing.
 	Attempt
-	// Quit: the probe has ended; Remove it.
+	// Quit: the probe has ended; Remove the probe.
 	Quit
 )
 
@@ -188,7 +187,7 @@ func (v Verdict) String() string {
 type Params struct {
 	// Configured says that the target has a probe of this kind.
 	Configured bool
-	// InitialDelay is how long after the instance's start the first attempt waits.
+	// InitialDelay is the least time from the instance's start to the first attempt.
 	InitialDelay time.Duration
 	// SuccessThreshold and FailureThreshold are how many equal outcomes in a row
 	// change the result; 0 acts as 1.

@@ -5,8 +5,8 @@ package gate
 
 import "time"
 
-// Target is the state of a target's probes. It is a value: every method returns
-// a new one, and two can be compared with ==.
+// Target is the state of a target's probes. A Target is a value: every method returns a new
+// Target, and two can be compared with ==.
 type Target struct {
 	params [NumKinds]Params
 	probes [NumKinds]Probe
@@ -14,7 +14,7 @@ type Target struct {
 
 // Probe is the state of one probe.
 type Probe struct {
-	// InstanceID is the instance that Result speaks of; empty before the first one.
+	// InstanceID is the instance to which Result applies; empty before the first one.
 	InstanceID string
 	// Last is the last outcome, and Run how many in a row were equal to it. Both
 	// survive a new instance; only a hold zeroes Run (kubelet rule 4.22).
@@ -24,20 +24,20 @@ type Probe struct {
 	Result Result
 	// Exists is false for a kind that is not configured, or that has been removed.
 	Exists bool
-	// Held says that it makes no attempts until a new instance, or until its hold
+	// Held says that the probe makes no attempts until a new instance, or until the hold
 	// has lasted Instance.MaxHold.
 	Held bool
 	// Inherited says that Result is the Success of the instance that handed over to
 	// InstanceID, and that no attempt has confirmed it yet.
 	Inherited bool
 
-	// attemptAt is the time of the turn of the last attempt; a hold counts from it.
-	// maxHold is what the source said then.
+	// attemptAt is the time of the turn of the last attempt, from which a hold counts.
+	// maxHold is Instance.MaxHold at that time.
 	attemptAt time.Time
 	maxHold   time.Duration
 }
 
-// New returns the state of a target that nobody has looked at yet.
+// New returns the state of a target before its first turn.
 func New(params [NumKinds]Params) Target {
 	t := Target{params: params}
 	for k := range t.probes {
@@ -52,13 +52,12 @@ func (t Target) Probe(k Kind) Probe { return t.probes[k] }
 // Params returns one probe's numbers.
 func (t Target) Params(k Kind) Params { return t.params[k] }
 
-// Next says what the probe does with a turn at time now, and returns the state
-// after that. The order of its checks is the kubelet's (rules 4.3 to 4.11) and
-// decides what is published while a target starts, dies or is deleted. Started
-// is what the turn can see of t.Started; a kubelet publishes that at moments of
-// its own, hence an argument.
+// Next returns what the probe does with a turn at time now, and the state after that. The
+// order of the checks is the kubelet's (rules 4.3 to 4.11) and decides what is published while
+// a target starts, dies or is deleted. started is an argument, and not t.Started, because a
+// kubelet publishes that value at moments of its own.
 func (t Target) Next(k Kind, inst Instance, started bool, now time.Time) (Target, Verdict) {
-	p := t.probes[k] // a copy: t is not touched until it is put back
+	p := t.probes[k] // a copy, which has no effect until put back into t
 	verdict := p.next(k, t.params[k], inst, started, now)
 	t.probes[k] = p
 	return t, verdict
@@ -102,8 +101,8 @@ func (p *Probe) next(k Kind, params Params, inst Instance, started bool, now tim
 	return Attempt
 }
 
-// meet begins with an instance: with the initial value of its kind, or with what it
-// inherits (rule 4.6).
+// meet starts the probe on an instance, with the initial value of its kind or the result that
+// it inherits (rule 4.6).
 func (p *Probe) meet(k Kind, inst Instance) {
 	p.Inherited = p.inherits(k, inst)
 	if handedOver := inst.From != "" && inst.From == p.InstanceID; handedOver && p.Last == Failure {
@@ -115,9 +114,9 @@ func (p *Probe) meet(k Kind, inst Instance) {
 	}
 }
 
-// inherits reports whether the Success that the probe publishes stands for the instance
-// that it was handed over to. Liveness begins anew: Success is its initial value, and a
-// boot that nobody noticed must not be judged before its delay.
+// inherits reports whether the published Success stands for an instance to which another has
+// handed over. Liveness begins anew: its initial value is Success, and a boot that nobody
+// noticed must not be judged before the initial delay.
 func (p *Probe) inherits(k Kind, inst Instance) bool {
 	return k != Liveness && p.Result == Success && inst.From != "" && inst.From == p.InstanceID
 }
@@ -138,8 +137,8 @@ func (p *Probe) holdOver(maxHold time.Duration, now time.Time) bool {
 	return now.Sub(p.attemptAt) >= maxHold
 }
 
-// HoldEnd returns when a hold after a failure ends by itself, where the source says now
-// that it may last so long; the zero time if there is none, or only a new instance ends it.
+// HoldEnd returns when a hold after a failure ends by itself, given the source's present
+// maxHold; the zero time if there is no hold, or only a new instance ends it.
 func (p Probe) HoldEnd(maxHold time.Duration) time.Time {
 	if !p.Held || p.Result != Failure || maxHold == UntilNewInstance {
 		return time.Time{}
@@ -148,9 +147,9 @@ func (p Probe) HoldEnd(maxHold time.Duration) time.Time {
 }
 
 // delayed reports whether the initial delay of an instance is still running. A
-// kubelet compares whole seconds, truncated toward zero: for a delay of whole
-// seconds that is the same as comparing exactly, but for a start in the future,
-// which blocks from one full second on (rule 4.10).
+// kubelet compares whole seconds, truncated toward zero. For a delay of whole
+// seconds, only a start in the future makes a difference: it blocks from one full
+// second on (rule 4.10).
 func delayed(startedAt time.Time, delay time.Duration, now time.Time) bool {
 	if startedAt.IsZero() {
 		return false
@@ -166,7 +165,7 @@ func delayed(startedAt time.Time, delay time.Duration, now time.Time) bool {
 // threshold on the published result and the hold (rules 4.14 to 4.17). An attempt
 // that could not be made is not folded (rule 4.12): it neither breaks nor extends a run.
 //
-// Where a failure holds nothing (Never), the attempts that a kubelet would not make
+// If a failure holds nothing (Never), the attempts that a kubelet would not make
 // may bring a success, but further failures do not count: the next instance then
 // begins with the same run as after a hold.
 func (t Target) Fold(k Kind, r Result) Target {
@@ -174,7 +173,7 @@ func (t Target) Fold(k Kind, r Result) Target {
 	if p.Inherited && r == Failure {
 		p.Result = k.initial()
 		if ready := &t.probes[Readiness]; k == Startup && ready.Exists && (ready.Inherited || ready.InstanceID != p.InstanceID) {
-			// The instance boots: the readiness of the one before says nothing of it.
+			// The instance boots: the readiness of the last instance says nothing about this one.
 			ready.Result, ready.Inherited = Readiness.initial(), false
 		}
 	}
@@ -201,15 +200,15 @@ func (t Target) Fold(k Kind, r Result) Target {
 	return t
 }
 
-// Remove ends a probe: its result is forgotten and the kind counts as not there.
-// It is how a kubelet's worker cleans up behind itself (rule 5.6).
+// Remove ends a probe: it drops the result, and the kind counts as not configured. A
+// kubelet's worker cleans up in the same way (rule 5.6).
 func (t Target) Remove(k Kind) Target {
 	t.probes[k] = Probe{}
 	return t
 }
 
-// Result returns what a probe publishes of an instance: its initial value as long
-// as it has not met it. With no instance in view, what it said last stays.
+// Result returns what a probe publishes for an instance: the initial value until the first
+// turn for that instance. If no instance is known, the last result stays.
 func (t Target) Result(k Kind, inst Instance) Result {
 	p := t.probes[k]
 	switch {
@@ -221,7 +220,7 @@ func (t Target) Result(k Kind, inst Instance) Result {
 	return p.Result
 }
 
-// result returns what the probe says of this very instance.
+// result returns the probe's result for exactly this instance.
 func (t Target) result(k Kind, inst Instance) (r Result, found bool) {
 	p := t.probes[k]
 	switch {
@@ -234,7 +233,7 @@ func (t Target) result(k Kind, inst Instance) (r Result, found bool) {
 }
 
 // Started reports whether the instance has started (rule 2.5.1): it runs, and its
-// startup probe says Success or is not there.
+// startup probe says Success or does not exist.
 func (t Target) Started(inst Instance) bool {
 	if !inst.running() {
 		return false
@@ -246,7 +245,7 @@ func (t Target) Started(inst Instance) bool {
 }
 
 // Ready reports whether the instance is ready (rule 2.5.4): it has started, and
-// its readiness probe says Success or is not there.
+// its readiness probe says Success or does not exist.
 func (t Target) Ready(inst Instance) bool {
 	if !t.Started(inst) {
 		return false
@@ -258,7 +257,7 @@ func (t Target) Ready(inst Instance) bool {
 }
 
 // Live reports whether a kubelet would leave the instance alone (rules 15.1 and
-// 15.3). What does not run is not killed.
+// 15.3). A kubelet does not kill an instance that does not run.
 func (t Target) Live(inst Instance) bool {
 	if !inst.running() {
 		return true
@@ -277,8 +276,7 @@ func (t Target) Restore(k Kind) Target {
 	return t
 }
 
-// Rename calls an instance by another name: it is the same life, seen by another
-// source.
+// Rename gives an instance another ID: the same life, seen by another source.
 func (t Target) Rename(from, to string) Target {
 	for k := range t.probes {
 		if t.probes[k].InstanceID == from {
@@ -288,10 +286,9 @@ func (t Target) Rename(from, to string) Target {
 	return t
 }
 
-// Adopt makes the probe take over an instance that somebody else has judged: it
-// publishes r of it where it would begin with its initial value. Unknown stands for
-// no judgement; that is how a kubelet begins with a container that is older than
-// itself (rules 2.7.2 and 2.7.3).
+// Adopt makes the probe publish r, and not its initial value, for an instance that somebody
+// else has judged. Unknown stands for no judgement: so begins a kubelet with a container
+// that is older than the kubelet (rules 2.7.2 and 2.7.3).
 func (t Target) Adopt(k Kind, inst Instance, r Result) Target {
 	p := &t.probes[k]
 	p.InstanceID, p.Result, p.Held, p.Inherited = inst.ID, r, false, false
@@ -299,11 +296,10 @@ func (t Target) Adopt(k Kind, inst Instance, r Result) Target {
 }
 
 // Reconfigure returns the state under new parameters, for the same instance.
-// What a probe publishes stays, so that a change of the configuration never
-// changes by itself what a target is said to be. A run begins anew, and a hold ends,
-// where the thresholds differ, or where changed says that the action does. A new
-// startup probe of a started target, and a new readiness probe of a ready one,
-// begin with Success.
+// Published results stay, so that a change of the configuration alone never changes
+// whether a target is started, ready or live. A run begins anew, and a hold ends, if the
+// thresholds differ, or if changed says that the action does. A new startup probe of a
+// started target, and a new readiness probe of a ready one, begin with Success.
 func (t Target) Reconfigure(params [NumKinds]Params, changed [NumKinds]bool, inst Instance) Target {
 	n := New(params)
 	for _, k := range Kinds() {

@@ -1,8 +1,8 @@
 // Copyright 2026 The prober_exporter Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubernetes is a client of the API server for the agent's own pod. It asks with
-// the service account of the pod.
+// Package kubernetes is a client of the API server for the agent's own pod, with the pod's
+// service account.
 package kubernetes
 
 import (
@@ -18,12 +18,12 @@ import (
 	"time"
 )
 
-// MaxObject bounds how many bytes an answer or an event may have. etcd takes 1.5 MiB of a
-// pod in its binary form, which is less than this as JSON.
+// MaxObject bounds how many bytes an answer or an event may have. etcd accepts 1.5 MiB of a
+// pod in binary form, which as JSON is less than MaxObject.
 const MaxObject = 4 << 20
 
-// Client asks the API server over HTTP/1.1: one connection with one request at a time,
-// whose peer is known to be alive by TCP. It belongs to one goroutine.
+// Client asks the API server over HTTP/1.1: one connection with one request at a time, with TCP
+// keep-alive. A Client is not safe for concurrent use.
 type Client struct {
 	env     Env
 	timeout time.Duration
@@ -32,10 +32,10 @@ type Client struct {
 }
 
 // New returns a client that looks for its API server and its pod in env. The timeout bounds
-// each answer, and the beginning of each watch. It does not connect yet.
+// each answer, and the beginning of each watch. New does not connect.
 func New(env Env, timeout time.Duration) *Client { return &Client{env: env, timeout: timeout} }
 
-// Self finds the agent's own pod. A caller asks anew before each request: the token is
+// Self finds the agent's own pod. Callers call Self before each request, because the token is
 // replaced every hour or so.
 func (a *Client) Self() (Self, error) { return a.env.self() }
 
@@ -52,7 +52,7 @@ func (a *Client) Get(ctx context.Context, self Self, pod any) error {
 	if err := newStream(self, resp.Body).decode(pod); err != nil {
 		return Errorf(TroubleAnswer, "read %s: %w", self, err)
 	}
-	io.CopyN(io.Discard, resp.Body, 4<<10) //nolint:errcheck // read to its end, the connection can be used again
+	io.CopyN(io.Discard, resp.Body, 4<<10) //nolint:errcheck // once read to the end, the connection can be used again
 	return nil
 }
 
@@ -91,7 +91,7 @@ func (a *Client) do(ctx context.Context, self Self, verb, address string) (*http
 			trouble = TroubleCertificate
 		}
 		if e, ok := errors.AsType[*url.Error](err); ok {
-			err = e.Err // its method and address say less than self
+			err = e.Err // method and address of a url.Error say less than self
 		}
 		return nil, Errorf(trouble, "%s %s at %s: %w", verb, self, self.server, err)
 	}
@@ -102,8 +102,8 @@ func (a *Client) do(ctx context.Context, self Self, verb, address string) (*http
 	return nil, refusal(self, verb, resp)
 }
 
-// trust makes the client that verifies the API server by ca.crt, again when that has
-// changed.
+// trust makes an HTTP client that verifies the API server by ca.crt, anew after each change of
+// that file.
 func (a *Client) trust() error {
 	ca, err := a.env.read("ca.crt")
 	if err != nil {
@@ -140,7 +140,7 @@ func (a *Client) trust() error {
 	return nil
 }
 
-// Close lets go of the connection, if it is idle.
+// Close closes the connection if it is idle.
 func (a *Client) Close() {
 	if a.client != nil {
 		a.client.CloseIdleConnections()

@@ -13,8 +13,7 @@ import (
 	"time"
 )
 
-// Trouble is a kind of failure. Each kind is a bit of its own, so that a Trouble can hold
-// several.
+// Trouble is a kind of failure. Each kind is one bit, so that a Trouble can hold several.
 type Trouble uint16
 
 // The kinds of failures.
@@ -25,15 +24,15 @@ const (
 	TroubleUnauthorized                     // 401
 	TroubleForbidden                        // 403
 	TroubleMissing                          // no such pod
-	TroubleExpired                          // 410: what the watch would go on from is no more
-	TroubleAnswer                           // any other answer that is not what was asked for
+	TroubleExpired                          // 410: the version from which to watch is no longer there
+	TroubleAnswer                           // any other unexpected answer
 	TroubleCut                              // a watch that was cut off
 )
 
-// Error says why a request failed. Its text never holds the token.
+// Error says why a request failed. Its text never contains the token.
 type Error struct {
 	Trouble Trouble
-	// After is how long the server asks to be left alone.
+	// After is how long the server asks the client to wait.
 	After time.Duration
 
 	err error
@@ -43,7 +42,7 @@ func (e *Error) Error() string { return e.err.Error() }
 
 func (e *Error) Unwrap() error { return e.err }
 
-// Errorf returns an error of a kind.
+// Errorf returns an error of that kind.
 func Errorf(trouble Trouble, format string, args ...any) *Error {
 	return &Error{Trouble: trouble, err: fmt.Errorf(format, args...)}
 }
@@ -56,10 +55,10 @@ type refused struct {
 	Message string `json:"message"`
 }
 
-// refusal says what an answer other than 200 means and what to do about it. What the
-// server says is passed on, cut and without the token, should it be in there.
+// refusal returns an error that says what an answer other than 200 means and what to do about
+// it. The error includes the server's message, cut and without the token.
 func refusal(self Self, verb string, resp *http.Response) *Error {
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, 8<<10)) // what has come is all that can be said
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, 8<<10)) // part of a message will do
 	status := refused{Message: resp.Status}
 	if json.Unmarshal(body, &status) != nil || status.Message == "" {
 		status = refused{Message: resp.Status}
@@ -82,7 +81,7 @@ func refusal(self Self, verb string, resp *http.Response) *Error {
 	return e
 }
 
-// quote makes a text of the server's fit for a log.
+// quote cuts a text of the server for a log, and takes the token out of it.
 func (s Self) quote(text string) string {
 	text = strings.ReplaceAll(text, s.token, "[token]")
 	return strconv.Quote(text[:min(len(text), 256)])

@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// Env is where a container finds its API server and itself.
+// Env is the environment in which a container finds its API server and its pod.
 type Env struct {
 	Dir      string // of the service account's files
 	Getenv   func(string) string
@@ -26,18 +26,18 @@ func InPod() Env {
 	return Env{Dir: "/var/run/secrets/kubernetes.io/serviceaccount", Getenv: os.Getenv, Hostname: os.Hostname}
 }
 
-// Self is which pod is the agent's own, where to ask for it and as whom.
+// Self identifies the agent's own pod, its API server and its token.
 type Self struct {
 	Namespace, Name string
-	UID             string // empty: nobody tells it
+	UID             string // empty if unknown
 
 	server              string // the URL of the API server
 	token               string
-	namespaceBy, nameBy string // who said so
+	namespaceBy, nameBy string // where namespace and name come from
 }
 
-// self finds the agent's own pod: what the environment names, else what the token
-// is bound to, else the host name, which is the pod's but on the host's network.
+// self finds the agent's own pod: from the environment, else from the pod to which the token
+// is bound, else from the host name, which is the pod's name except on the host's network.
 func (e Env) self() (Self, error) {
 	host, port := e.Getenv("KUBERNETES_SERVICE_HOST"), e.Getenv("KUBERNETES_SERVICE_PORT")
 	if host == "" || port == "" {
@@ -91,12 +91,12 @@ func (e Env) read(name string) (string, error) {
 	return strings.TrimSpace(string(b)), nil
 }
 
-// String names the pod and who named it.
+// String returns the pod's name and where the name comes from.
 func (s Self) String() string {
 	return fmt.Sprintf("pod %q (from %s) in namespace %q (from %s)", s.Name, s.nameBy, s.Namespace, s.namespaceBy)
 }
 
-// path returns the pod's path, or with an empty name that of all pods of its namespace.
+// path returns the path of a pod or, with an empty name, that of all pods of the namespace.
 func (s Self) path(name string) string {
 	p := s.server + "/api/v1/namespaces/" + url.PathEscape(s.Namespace) + "/pods"
 	if name == "" {
@@ -105,7 +105,7 @@ func (s Self) path(name string) string {
 	return p + "/" + url.PathEscape(name)
 }
 
-// rule returns what a Role must have for a request of the source.
+// rule returns the rule that a Role needs for a request with this verb.
 func (s Self) rule(verb string) string {
 	return fmt.Sprintf(`{apiGroups: [""], resources: [pods], resourceNames: [%s], verbs: [%s]}`, s.Name, verb)
 }
@@ -119,8 +119,8 @@ type boundClaims struct {
 	} `json:"pod"`
 }
 
-// boundPod reads that. It checks nothing: the token is the agent's own, and what it
-// says only chooses what to ask for. A token of another kind says nothing.
+// boundPod reads the claims of a token; they are empty for a token of another kind. boundPod
+// verifies nothing: the token is the agent's own, and the claims only decide what to ask for.
 func boundPod(token string) boundClaims {
 	var claims struct {
 		Kubernetes boundClaims `json:"kubernetes.io"`

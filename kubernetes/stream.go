@@ -12,19 +12,18 @@ import (
 	"net/http"
 )
 
-// Event is an event of a watch. Next returns one of the type ERROR as an error.
+// Event is an event of a watch. Next returns an event of the type ERROR as an error.
 type Event struct {
 	Type   string          `json:"type"`
 	Object json.RawMessage `json:"object"`
 }
 
-// Decode decodes what the event is about.
+// Decode decodes the object of the event.
 func (e *Event) Decode(v any) error {
 	return json.NewDecoder(bytes.NewReader(e.Object)).Decode(v)
 }
 
-// Stream is the events of a watch. It decodes one JSON value after the other, each of a
-// bounded size.
+// Stream is the stream of events of a watch: JSON values of bounded size.
 type Stream struct {
 	self    Self
 	body    io.ReadCloser
@@ -45,7 +44,7 @@ func newStream(self Self, body io.ReadCloser) *Stream {
 // bounded is the reader that a stream decodes from.
 type bounded struct{ *Stream }
 
-// Read passes on what comes, within the bound.
+// Read reads from the connection, within the bound.
 func (s bounded) Read(b []byte) (int, error) {
 	if s.limited.N <= 0 {
 		return 0, errTooLarge
@@ -57,8 +56,8 @@ func (s bounded) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// cut reports whether err, of decode, means that the connection ended, and not that
-// what came over it was wrong.
+// cut reports whether err, an error of decode, means that the connection ended, and not that
+// its data was wrong.
 func (s *Stream) cut(err error) bool {
 	return s.end != nil && (errors.Is(err, s.end) || errors.Is(err, io.ErrUnexpectedEOF))
 }
@@ -68,7 +67,7 @@ func (s *Stream) decode(v any) error {
 	return s.dec.Decode(v)
 }
 
-// Next waits for the next event. Its error is an *Error, whose kind is TroubleCut if the
+// Next waits for the next event. The error is an *Error, of the kind TroubleCut if the
 // connection ended.
 func (s *Stream) Next() (*Event, error) {
 	e := new(Event)

@@ -1,7 +1,7 @@
 // Copyright 2026 The prober_exporter Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package healthcheck is the binary as a client of an agent: it asks a health endpoint, or
+// Package healthcheck makes the binary a client of an agent: it asks a health endpoint, or
 // tells the agent of its pod that the pod is being deleted.
 package healthcheck
 
@@ -48,7 +48,7 @@ func Ask(ctx context.Context, address string, w io.Writer) error {
 	return nil
 }
 
-// ParseURL returns a URL that HTTP can ask.
+// ParseURL parses an http or https URL with a host.
 func ParseURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if !strings.Contains(text, "://") || err == nil && (u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {

@@ -17,19 +17,18 @@ import (
 )
 
 const (
-	// WebAddress is where the web listener is without a flag, and healthAddress where the
-	// health listener is by convention: the flag has no default.
+	// WebAddress is the default address of the web listener, and healthAddress the usual
+	// address of the health listener, whose flag has no default.
 	WebAddress    = ":9709"
 	healthAddress = ":9708"
 
-	// tellTime is how long a preStop hook may hold the end of its pod up.
+	// tellTime is how long a preStop hook may delay the end of its pod.
 	tellTime = time.Second
 )
 
 // TellTerminating tells the agent of this pod that the pod is being deleted. It takes the
-// addresses that the agent's flags name, asks all of them at once, and says how that went.
-// There is no error: a hook that fails would be an event of the pod, and nobody could do
-// anything about it.
+// addresses of the agent's flags, posts to all of them at once, and prints the result to w.
+// TellTerminating returns no error: a hook that fails would only make an event of the pod.
 func TellTerminating(ctx context.Context, health, web []string, w io.Writer) {
 	ctx, cancel := context.WithTimeout(ctx, tellTime)
 	defer cancel()
@@ -49,10 +48,9 @@ func TellTerminating(ctx context.Context, health, web []string, w io.Writer) {
 	}
 }
 
-// addresses returns where the agent of this pod may listen. A hook does not see the
-// agent's flags, so it may be given the same ones; without them the agent is where agents
-// usually are. What is given is all that is asked: at the usual ports there may be the
-// agent of another pod, where both have the network of their node.
+// addresses returns where the agent of this pod may listen: the addresses given, because a hook
+// does not see the agent's flags, or else the usual ones. With addresses given, the usual ones
+// are left out: on the host's network another pod's agent may listen there.
 func addresses(health, web []string) []string {
 	given := health
 	if len(given) == 0 {
@@ -72,7 +70,7 @@ func addresses(health, web []string) []string {
 	return asked
 }
 
-// postTerminating tells the agent at an address.
+// postTerminating tells the agent at an address that the pod is being deleted.
 func postTerminating(ctx context.Context, address string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address+"/-/terminating", http.NoBody)
 	if err != nil {

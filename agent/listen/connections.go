@@ -16,49 +16,49 @@ import (
 )
 
 const (
-	// fewestConnections is how many connections a listener may have at least.
+	// fewestConnections is the number of connections that every listener may have.
 	fewestConnections = 4
 
 	// mostConnectionFiles bounds the connections to all listeners, for the sake of memory.
 	mostConnectionFiles = 512
 
-	// respite is how long nobody is closed whose request is just coming, and the time
-	// between two batches of newcomers to a listener that is full.
+	// respite is how long a connection is safe while its request may be coming, and the time
+	// between two batches of newcomers to a full listener.
 	respite = 50 * time.Millisecond
 
-	// servingTime is how much longer a connection may stay whose request is being served.
+	// servingTime is how much longer a connection is safe while its request is being served.
 	servingTime = 5 * time.Second
 
-	// retryAccept is how long a listener waits for a file, or for a place, until it looks again.
+	// retryAccept is the time between two looks for a free file or place.
 	retryAccept = 5 * time.Millisecond
 
-	// HeaderBytes is how large the header of a request may be. net/http takes 4 KiB more than
-	// it is told, which makes 8 KiB.
+	// HeaderBytes is the limit for the header of a request. net/http adds 4 KiB, which makes
+	// 8 KiB.
 	HeaderBytes = 4 << 10
 
-	// crowdTold is how often the log tells of a crowd at most.
+	// crowdTold is the least time between two log lines about a crowd.
 	crowdTold = time.Minute
 )
 
-// Files returns how many of so many open files are for connections to the agent.
-// Attempts have a share of their own, which these leave alone.
+// Files returns how many open files under a limit are for connections to the agent. Attempts
+// have a share of their own.
 func Files(limit int) int { return min(limit/4, mostConnectionFiles) }
 
-// Bounded has a bounded number of open connections, and accepts beyond it: for each
-// newcomer it then closes the connection that has waited longest for its client. So a
-// crowd that asks nothing, never ends asking, or does not read its answers keeps nobody out.
+// Bounded is a listener with a bounded number of open connections. For each newcomer beyond
+// the bound it closes the connection that has waited longest for its client, so that clients
+// that send nothing, never finish, or do not read their answers keep no other client out.
 type Bounded struct {
 	net.Listener
 	log     *slog.Logger
 	limit   int
 	reserve *Reserve
 
-	freed  chan struct{} // has an entry when there may be a place again
+	freed  chan struct{} // has an entry when there may be a free place
 	closed chan struct{}
 	close  func()
 
-	// The business of Accept alone: what is left of a batch, when it began, and what a
-	// newcomer has sent.
+	// Used by Accept alone: the rest of a batch, when the batch began, and what a newcomer has
+	// sent.
 	batch  int
 	began  time.Time
 	peeked [2 * HeaderBytes]byte
@@ -68,8 +68,8 @@ type Bounded struct {
 	told time.Time
 }
 
-// NewBounded returns l with a limit of connections. It takes from the reserve when
-// no file can be opened.
+// NewBounded returns l with a limit of connections. The listener takes files from the reserve
+// when no other can be opened.
 func NewBounded(l net.Listener, limit int, r *Reserve, log *slog.Logger) *Bounded {
 	limit = max(limit, fewestConnections)
 	closed := make(chan struct{})
@@ -85,7 +85,7 @@ func NewBounded(l net.Listener, limit int, r *Reserve, log *slog.Logger) *Bounde
 	}
 }
 
-// Accept returns the next connection. For room it waits for no client.
+// Accept returns the next connection. It never waits for a client to make room.
 func (l *Bounded) Accept() (net.Conn, error) {
 	for {
 		l.pace()
@@ -106,9 +106,9 @@ func (l *Bounded) Accept() (net.Conn, error) {
 	}
 }
 
-// pace makes newcomers to a full listener come in batches, each of all that are in the
-// kernel's queue. However quickly a crowd connects again, nobody waits long in the queue,
-// and the last of a batch stay until the next.
+// pace lets newcomers to a full listener in by batches, each of all connections in the kernel's
+// queue. However quickly a crowd reconnects, no client waits long in the queue, and the last of
+// a batch stay until the next batch.
 func (l *Bounded) pace() {
 	if l.batch > 0 || !l.full() {
 		return
@@ -120,7 +120,7 @@ func (l *Bounded) pace() {
 	l.began, l.batch = time.Now(), max(1, queued)
 }
 
-// wait waits for so long, or returns false when the listener is closed.
+// wait waits for d. It returns false if the listener is closed meanwhile.
 func (l *Bounded) wait(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -132,8 +132,8 @@ func (l *Bounded) wait(d time.Duration) bool {
 	}
 }
 
-// outOfFiles reports whether a later try may succeed. net/http would make that wait for up
-// to a second, or end the process.
+// outOfFiles reports whether a later Accept may succeed. With such an error net/http would wait
+// up to a second, or end the process.
 func outOfFiles(err error) bool {
 	for _, lack := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM} {
 		if errors.Is(err, lack) {
@@ -152,11 +152,11 @@ func (l *Bounded) Close() error {
 func (l *Bounded) full() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.open) >= l.limit // and will not be fuller: nobody but Accept admits
+	return len(l.open) >= l.limit // the number cannot grow meanwhile: only Accept admits
 }
 
-// admit makes room for a connection. It returns nil if that is not worth it: the
-// connection comes with no request, and enough of the batch are behind it to take its place.
+// admit makes room for a connection. It returns nil for a connection without a request if
+// enough of the batch are behind it to take its place.
 func (l *Bounded) admit(inner net.Conn) *boundedConn {
 	if l.batch > 0 {
 		l.batch--
@@ -176,8 +176,8 @@ func (l *Bounded) admit(inner net.Conn) *boundedConn {
 	return c
 }
 
-// makeRoom closes the connection that has waited longest, or waits itself until one has
-// waited long enough or a request has been served.
+// makeRoom closes the connection that has waited longest. If none has waited long enough,
+// makeRoom waits until one has, or until a request has been served.
 func (l *Bounded) makeRoom() {
 	again := time.NewTicker(retryAccept)
 	defer again.Stop()
@@ -191,7 +191,7 @@ func (l *Bounded) makeRoom() {
 	}
 }
 
-// evict closes the connection that has waited longest, if that is longer than the respite.
+// evict closes the connection that has waited longest, if it has waited longer than respite.
 func (l *Bounded) evict() bool {
 	l.mu.Lock()
 	victim, since := l.longest()
@@ -201,12 +201,12 @@ func (l *Bounded) evict() bool {
 	}
 	delete(l.open, victim)
 	l.mu.Unlock()
-	runtime.Gosched() // whoever has something to read or to answer goes first
+	runtime.Gosched() // goroutines with a request to read or to answer go first
 	_ = victim.Close()
 	return true
 }
 
-// tell logs that there is a crowd, but not at each of its clients.
+// tell logs that there is a crowd, at most once in crowdTold.
 func (l *Bounded) tell(reason string) {
 	now := time.Now()
 	l.mu.Lock()
@@ -221,8 +221,8 @@ func (l *Bounded) tell(reason string) {
 	}
 }
 
-// longest returns that connection, and since when it waits. One that nobody has begun to
-// read is none: its request may be there.
+// longest returns the connection that has waited longest, and since when. A connection that no
+// server reads yet does not count: its request may be there.
 func (l *Bounded) longest() (longest *boundedConn, since time.Time) {
 	for c := range l.open {
 		at := c.since
@@ -264,12 +264,12 @@ type boundedConn struct {
 	read sync.Once
 
 	// Guarded by l.mu.
-	serving bool      // a request; else it waits for its client
-	since   time.Time // zero: nobody has begun to read it
+	serving bool      // a request is being served; else the connection waits for its client
+	since   time.Time // zero: no server reads the connection yet
 }
 
-// note says that from now on a connection is served, or waits for its client. It returns
-// what was so far.
+// note records whether the connection is served or waits for its client from now on. It returns
+// the value before.
 func (c *boundedConn) note(serving bool) (before bool) {
 	c.l.mu.Lock()
 	defer c.l.mu.Unlock()
@@ -282,15 +282,15 @@ func (c *boundedConn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// Write may have to wait for a client that does not read.
+// Write counts as waiting for the client, which may not read.
 func (c *boundedConn) Write(p []byte) (int, error) {
 	before := c.note(false)
 	defer c.note(before)
 	return c.Conn.Write(p)
 }
 
-// CloseWrite is what net/http calls when it has refused a request and still reads for a
-// while, so that the client gets its answer.
+// CloseWrite is for net/http, which calls it when it has refused a request and still reads for
+// a while, so that the client gets the answer.
 func (c *boundedConn) CloseWrite() error {
 	c.note(false)
 	if inner, ok := c.Conn.(interface{ CloseWrite() error }); ok {
@@ -299,7 +299,7 @@ func (c *boundedConn) CloseWrite() error {
 	return nil
 }
 
-// Close can be called more than once.
+// Close closes the connection. It may be called more than once.
 func (c *boundedConn) Close() error {
 	c.l.mu.Lock()
 	delete(c.l.open, c)

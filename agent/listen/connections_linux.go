@@ -11,19 +11,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// backlog returns how many connections wait in the kernel's queue of a listener, and how
-// many can; 0 if nothing tells.
+// backlog returns how many connections wait in the kernel's queue of a listener, and how many
+// can; 0 if unknown.
 func backlog(l net.Listener) (queued, room int) {
 	control(l, func(fd int) {
 		if info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
-			queued, room = int(info.Unacked), int(info.Sacked) // what these mean for a listener
+			queued, room = int(info.Unacked), int(info.Sacked) // the meaning of these fields for a listener
 		}
 	})
 	return queued, room
 }
 
-// asks reports whether a request can be read from a connection as a whole, or the
-// beginning of a TLS handshake.
+// asks reports whether a whole request, or the beginning of a TLS handshake, has arrived on a
+// connection.
 func asks(c net.Conn, buf []byte) bool {
 	asks := true
 	control(c, func(fd int) {
@@ -38,7 +38,7 @@ func asks(c net.Conn, buf []byte) bool {
 func control(c any, f func(fd int)) {
 	if c, ok := c.(syscall.Conn); ok {
 		if raw, err := c.SyscallConn(); err == nil {
-			_ = raw.Control(func(fd uintptr) { f(int(fd)) }) // it may have been closed
+			_ = raw.Control(func(fd uintptr) { f(int(fd)) }) // may be closed already
 		}
 	}
 }

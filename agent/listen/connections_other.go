@@ -7,9 +7,8 @@ package listen
 
 import "net"
 
-// backlog returns how many connections wait for a listener, and how many can; here nothing
-// tells.
+// backlog returns 0, 0: the length of the queue is unknown on this system.
 func backlog(net.Listener) (queued, room int) { return 0, 0 }
 
-// asks reports whether a connection comes with a request; here nothing tells.
+// asks returns true: whether a request has arrived is unknown on this system.
 func asks(net.Conn, []byte) bool { return true }

@@ -1,8 +1,8 @@
 // Copyright 2026 The prober_exporter Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package listen opens the agent's listeners, and bounds the connections to each: no crowd
-// of clients keeps a kubelet from its answer.
+// Package listen opens the agent's listeners and bounds the connections to each, so that no
+// crowd of clients keeps the kubelet from its answer.
 package listen
 
 import (
@@ -45,11 +45,11 @@ func Web(flags *toolkit.FlagConfig) ([]net.Listener, error) {
 	return listeners, nil
 }
 
-// On opens a TCP listener, or one for virtual machines for vsock://:PORT.
+// On opens a TCP listener, or a vsock listener for vsock://:PORT.
 func On(address string) (net.Listener, error) {
 	if !strings.HasPrefix(address, "vsock://") {
-		// Without the keep-alive of TCP, which takes calls for each connection: all waits for
-		// clients have bounds of their own.
+		// TCP keep-alive costs system calls for each connection, and all waits for clients are
+		// bounded anyway.
 		return (&net.ListenConfig{KeepAlive: -1}).Listen(context.Background(), "tcp", address)
 	}
 	u, err := url.Parse(address)

@@ -8,21 +8,21 @@ import (
 	"sync/atomic"
 )
 
-// Reserve are files that are open for nothing but to be closed when a connection needs
-// one and there is no other. Nil: there are none.
+// Reserve holds files open only to close one when a connection needs a file and no other can
+// be opened. A nil Reserve holds none.
 type Reserve struct {
 	files chan *os.File
 	ended atomic.Bool
 }
 
-// NewReserve returns a reserve of so many files. End closes them.
+// NewReserve returns a reserve of that many files. End closes them.
 func NewReserve(files int) *Reserve {
 	r := &Reserve{files: make(chan *os.File, files)}
 	r.fill()
 	return r
 }
 
-// release closes one of them, false if there is none.
+// release closes a file of the reserve. It returns false if there is none.
 func (r *Reserve) release() bool {
 	if r == nil {
 		return false
@@ -36,7 +36,7 @@ func (r *Reserve) release() bool {
 	}
 }
 
-// fill opens what is missing, as far as that can be.
+// fill opens the missing files, as far as possible.
 func (r *Reserve) fill() {
 	if r == nil {
 		return
@@ -48,16 +48,16 @@ func (r *Reserve) fill() {
 		}
 		select {
 		case r.files <- f:
-		default: // somebody else was quicker
+		default: // another fill was quicker
 			_ = f.Close()
 		}
 	}
 	if r.ended.Load() {
-		r.End() // which may have come in between
+		r.End() // End may have been called meanwhile
 	}
 }
 
-// End closes them for good.
+// End closes all files for good.
 func (r *Reserve) End() {
 	if r == nil {
 		return
