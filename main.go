@@ -34,14 +34,14 @@ const (
 )
 
 func main() {
-	// Whoever reads our log may go away; without this, the next line would kill us. A
-	// handler, unlike ignoring the signal, is not inherited by exec probes.
+	// The reader of the log may go away: without this, the next line would kill the agent.
+	// Exec probes do not inherit a handler, but would inherit an ignored signal.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	os.Exit(run(context.Background(), os.Args[1:], os.Stderr))
 }
 
-// run is the whole process: it returns its exit code once everything that it
-// started has ended. When ctx is done it stops as on SIGTERM.
+// run runs the process and returns its exit code once everything it has started has ended.
+// When ctx is done, run stops as on SIGTERM.
 func run(ctx context.Context, args []string, stderr io.Writer) int {
 	o, code, done := parse(args, stderr)
 	if done {
@@ -50,7 +50,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 	return exitCode(do(ctx, o, stderr))
 }
 
-// do does what the flags ask for. stderr has been told of an error that do returns.
+// do does what the flags ask for. An error that do returns is on stderr already.
 func do(ctx context.Context, o *agent.Options, stderr io.Writer) (err error) {
 	switch {
 	case o.ConfigCheck:
@@ -63,7 +63,7 @@ func do(ctx context.Context, o *agent.Options, stderr io.Writer) (err error) {
 	}
 	log := agent.NewLog(o, stderr)
 	defer log.Close()
-	slog.SetDefault(log.Logger) // net/http tells of some oddities by the standard log alone
+	slog.SetDefault(log.Logger) // net/http reports some errors only to the standard log
 	if o.IsHealthCheck {
 		err = healthcheck.Ask(ctx, o.HealthCheck, os.Stdout)
 	} else {
@@ -83,7 +83,7 @@ func exitCode(err error) int {
 	return exitError
 }
 
-// parse reads the flags. If done, there is nothing more to do than to exit with code.
+// parse reads the flags. If done is true, the caller exits with code.
 func parse(args []string, stderr io.Writer) (o *agent.Options, code int, done bool) {
 	o = new(agent.Options)
 	app := kingpin.New(filepath.Base(os.Args[0]), "Runs startup, readiness and liveness probes with the kubelet's own rules, "+
@@ -136,8 +136,7 @@ func parse(args []string, stderr io.Writer) (o *agent.Options, code int, done bo
 	return o, exitOK, false
 }
 
-// stdinArgument joins the flag and a - of its own, which kingpin takes for the
-// beginning of a flag.
+// stdinArgument joins the flag and a separate argument -, which kingpin would take for a flag.
 func stdinArgument(args []string) []string {
 	args = slices.Clone(args)
 	for i := range len(args) - 1 {

@@ -1,7 +1,7 @@
 // Copyright 2026 The prober_exporter Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package collector turns what the prober says of its targets into metrics.
+// Package collector turns the status of targets into metrics.
 package collector
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober"
 )
 
-// Prober is the collector's view of the prober; a prober.Manager is one.
+// Prober is the collector's view of the prober; *prober.Manager implements it.
 type Prober interface {
 	// Status returns a snapshot of all targets.
 	Status(prober.Detail) prober.Status

@@ -20,7 +20,7 @@ import (
 type series struct {
 	labels labels
 	descs  *descs // nil unless a registry needs them
-	text   string // the labels as text, with neither brace; empty unless it is asked for
+	text   string // the labels as text, without braces; empty unless asked for
 
 	status    *prober.Status
 	target    *prober.TargetStatus
@@ -43,7 +43,7 @@ type allSeries struct {
 type family struct {
 	kind  dto.MetricType
 	of    func(*allSeries) []series
-	value func(*series) (v float64, known bool) // of a histogram: whether it is known
+	value func(*series) (v float64, known bool) // for a histogram only known counts
 }
 
 func ofExporter(a *allSeries) []series   { return a.exporter }
@@ -143,8 +143,8 @@ func sortSeries(of []series) {
 	slices.SortFunc(of, func(x, y series) int { return compareLabels(x.labels, y.labels) })
 }
 
-// addProbes adds the series of probes by type, result and target. This is already their
-// final order, unless targets have labels that sort before these.
+// addProbes adds the series of probes by type, result and target: already the final order,
+// unless targets have labels that sort before these.
 func (a *allSeries) addProbes() {
 	sortSeries(a.targets)
 	byType := map[string][]series{}

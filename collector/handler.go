@@ -28,7 +28,7 @@ type HandlerOptions struct {
 	Prober Prober
 	// Histograms must be that of the Fallback's collector.
 	Histograms Histograms
-	// Others are the families beside those of Prober.
+	// Others gathers the families beside those of Prober.
 	Others prometheus.Gatherer
 	// Fallback answers requests for other formats than text, with all families, through
 	// a registry.
@@ -69,7 +69,7 @@ type handler struct {
 	errors *prometheus.CounterVec
 
 	mu     sync.Mutex
-	latest *shared // in use by a scrape; nil: none is
+	latest *shared // in use by a scrape; nil if none is
 }
 
 // shared is a snapshot that simultaneous scrapes share.
@@ -107,7 +107,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *handler) write(w http.ResponseWriter, r *http.Request, format expfmt.Format, open bool) (err error) {
 	others, err := h.Others.Gather()
 	if err != nil {
-		h.ErrorLog.Println("error gathering metrics:", err) // there may be some all the same
+		h.ErrorLog.Println("error gathering metrics:", err) // some families may have come all the same
 		h.errors.WithLabelValues("gathering").Inc()
 	}
 	w.Header().Add("Vary", "Accept")

@@ -87,7 +87,7 @@ const maxGap = 2
 func nativeBuckets(buckets []prober.NativeBucket) (spans []*dto.BucketSpan, deltas []int64) {
 	var (
 		next     int32 // the index after the last bucket written
-		previous int64 // its count
+		previous int64 // the count of that bucket
 	)
 	for i, b := range buckets {
 		gap := b.Index - next

@@ -17,7 +17,7 @@ import (
 // flushAt is how much text is written in one go.
 const flushAt = 64 << 10
 
-// byName are the families in the order of an exposition.
+// byName lists the families in the order of an exposition.
 var byName = func() []id {
 	all := make([]id, numMetrics)
 	for m := range all {
@@ -65,7 +65,7 @@ type textWriter struct {
 	bounds []float64 // of the classic buckets
 	les    []string  // the bounds as labels, the one beyond the last too
 	buf    []byte
-	err    error // of out; nothing is written after it
+	err    error // of out; nothing is written after an error
 }
 
 func newTextWriter(out io.Writer, open bool, bounds []float64) *textWriter {

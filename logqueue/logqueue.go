@@ -19,9 +19,9 @@ const (
 	keptPending = 16 << 10
 )
 
-// Queue is a log's writer that never waits. Its own goroutine passes the lines on in
-// their order. The queue drops and counts lines that come while it is full. Once writing
-// works again, a line in the place of the lost lines says how many they were.
+// Queue is an io.Writer that never waits. Its own goroutine passes the lines on in order. A
+// full queue drops and counts lines. Once writing works again, a line in the place of the lost
+// lines says how many were lost.
 type Queue struct {
 	out  io.Writer
 	tell func(lost uint64) []byte
@@ -112,14 +112,14 @@ func (q *Queue) run() {
 			if closed {
 				return
 			}
-			// After an error the next line tries again: a full disk must not make this spin.
+			// After an error the next line tries again: a full disk must not make the loop spin.
 			break
 		}
 	}
 }
 
-// take returns what is pending, and how many lines were lost that nobody has been told
-// of. The next ones go into spare.
+// take returns the pending lines, and the number of lost lines that no line has reported yet.
+// The next lines go into spare.
 func (q *Queue) take(spare []byte) (lines []byte, lost uint64, closed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -66,7 +66,7 @@ func (s *Server) config(w http.ResponseWriter, _ *http.Request) {
 func (s *Server) targets(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	body := bufio.NewWriterSize(w, 32<<10)
-	defer func() { _ = body.Flush() }() // it has the first error: the client has gone
+	defer func() { _ = body.Flush() }() // body keeps the first error: the client has gone
 	enc, comma := json.NewEncoder(body), ""
 	_, _ = body.WriteString(`{"targets":[`)
 	for _, listed := range s.opts.Prober.Status(prober.Brief).Statuses {

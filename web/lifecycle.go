@@ -44,7 +44,7 @@ func (s *Server) lifecycle(h http.HandlerFunc) http.Handler {
 // drain reads a request to its end, within bounds of size and time.
 func drain(w http.ResponseWriter, r *http.Request) error {
 	c := http.NewResponseController(w)
-	_ = c.SetReadDeadline(time.Now().Add(writeTimeout)) // as for writing: not everything has deadlines
+	_ = c.SetReadDeadline(time.Now().Add(writeTimeout)) // as for writing: not every writer has deadlines
 	_, err := io.Copy(io.Discard, r.Body)
 	_ = c.SetReadDeadline(time.Time{}) // else the request's context would end then
 	return err
@@ -52,7 +52,7 @@ func drain(w http.ResponseWriter, r *http.Request) error {
 
 func (s *Server) reload(w http.ResponseWriter, r *http.Request) {
 	err := s.opts.Reload(r.Context())
-	writeWithin(w, writeTimeout) // a reload may have taken most of it
+	writeWithin(w, writeTimeout) // a reload may have taken most of the time
 	if err != nil {
 		writeText(w, http.StatusInternalServerError, err.Error()+"\n")
 		return
@@ -64,7 +64,7 @@ func (s *Server) reload(w http.ResponseWriter, r *http.Request) {
 func (s *Server) tell(do func(name string) bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ok := do(r.PathValue("target"))
-		writeWithin(w, writeTimeout) // it may have waited for a reload
+		writeWithin(w, writeTimeout) // do may have waited for a reload
 		if !ok {
 			unknownTarget(w, r)
 			return

@@ -86,7 +86,7 @@ func writePage(w http.ResponseWriter, r *http.Request, status int, name string, 
 	}
 	h.Set("Content-Encoding", "gzip")
 	w.WriteHeader(status)
-	z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // a level that there is
+	z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // the level is valid
 	_, _ = z.Write(b.Bytes())                      // the server sees the error
 	_ = z.Close()
 }

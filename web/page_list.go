@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// perPage is how many targets one page shows: a browser can render so many, and an
-	// agent can write them every other second, without effort.
+	// perPage is how many targets one page shows: few enough for a browser to render, and for
+	// the agent to write every other second, without effort.
 	perPage = 100
 	// maxQuery bounds a search; names and labels are shorter.
 	maxQuery = 256

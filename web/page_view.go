@@ -45,7 +45,7 @@ type flagView struct {
 type instanceView struct {
 	ID, Phase, Source, Reason, Restarts string
 	Up, Since                           string // since it started, if that is known
-	Startup                             string // how long that took, once it has
+	Startup                             string // how long that took, once started
 	Notes                               []string
 }
 
@@ -124,7 +124,7 @@ func (v *viewer) instance(t *prober.TargetStatus) instanceView {
 		Restarts: plural(int(t.Restarts), "restart"),
 	}
 	if t.Source == "static" {
-		out.ID = "" // it says that there is one instance for ever, as the source does
+		out.ID = "" // the ID only repeats that this source has one instance for ever
 	}
 	if !i.StartedAt.IsZero() {
 		out.Up, out.Since = age(v.now.Sub(i.StartedAt)), clock(i.StartedAt, v.now)

@@ -23,15 +23,15 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober"
 )
 
-// Prober is the handlers' view of the prober; a prober.Manager is one. Its methods are
-// safe for concurrent use. Methods that return a state wait for no attempt and no
-// reload: the health endpoints rely on them.
+// Prober is the handlers' view of the prober; *prober.Manager implements it. Its methods are
+// safe for concurrent use. Methods that return a state wait for no attempt and no reload: the
+// health endpoints rely on this.
 type Prober interface {
 	// Summary returns the state of all targets in constant time.
 	Summary() prober.Summary
 	// Status returns a snapshot of all targets.
 	Status(prober.Detail) prober.Status
-	// Target returns the status of one target, false if there is none of that name.
+	// Target returns the status of one target; false if no target has that name.
 	Target(name string, d prober.Detail) (prober.TargetStatus, bool)
 	// Removed reports whether a reload has removed the target. It may forget old names.
 	Removed(name string) bool
@@ -66,7 +66,7 @@ type Options struct {
 	// Config returns the running configuration as YAML, without its secrets. It is
 	// called only while a configuration is loaded.
 	Config func() ([]byte, error)
-	// TargetConfig returns one target of it in the same way.
+	// TargetConfig returns one target of the running configuration in the same way.
 	TargetConfig func(name string) ([]byte, error)
 	// LastLoad returns how the last load of a configuration ended.
 	LastLoad func() Load

@@ -1,8 +1,8 @@
 // Copyright 2026 The prober_exporter Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package output makes what targets say fit to be shown. All of it is hostile input, and
-// may repeat the secrets that a target was sent.
+// Package output makes the output of targets safe to show. All output is hostile input, and
+// may repeat the secrets that the agent has sent to the target.
 package output
 
 import (
@@ -23,8 +23,8 @@ func Cut(s string, limit int) string {
 	return s[:limit]
 }
 
-// Visible returns s with what does not print written out: an output may hold control
-// characters, or turn the direction of the text around it. Lines and tabs stay.
+// Visible returns s with unprintable characters escaped: an output may contain control
+// characters, or change the direction of the text around it. Newlines and tabs stay.
 func Visible(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r >= 0x7f }) {
 		return s

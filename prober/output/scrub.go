@@ -10,30 +10,27 @@ import (
 	"unicode/utf8"
 )
 
-// hidden is what is shown in place of a secret.
+// hidden stands in place of a secret.
 const hidden = "<redacted>"
 
 const (
-	// reach is how many bytes of a text are searched for each byte that is shown: the rest
-	// is there in case that secrets, which are longer than what stands for them, fill the
-	// beginning.
+	// reach is how many bytes of a text are searched for each byte shown. The surplus is
+	// for a text that begins with secrets, which may be longer than hidden.
 	reach = 4
-	// depth is how many escapes inside each other are undone: JSON that an error quotes has
-	// two.
+	// depth is how many nested escapes are undone: JSON quoted in an error has two.
 	depth = 2
-	// longest is how long a character may be that is written with two escapes.
+	// longest is the length of the longest character written with two escapes.
 	longest = 36
 )
 
-// Scrubber takes secrets out of texts, as they are and as they may have been written on the
-// way: quoted as in Go, C or JSON, as HTML, in a URL, in base64, and two of these inside each
-// other. A nil Scrubber knows no secrets.
+// Scrubber takes secrets out of texts, both literal and escaped: quoted as in Go, C or JSON, as
+// HTML, in a URL, in base64, and in two of these nested. A nil Scrubber knows no secrets.
 type Scrubber struct {
 	secrets []string
-	run     int // how many digits of base64 the shortest of them fills
+	run     int // the number of base64 digits that the shortest secret fills
 }
 
-// NewScrubber returns a scrubber for these secrets, nil if there are none.
+// NewScrubber returns a scrubber for these secrets; nil if there are none.
 func NewScrubber(secrets []string) *Scrubber {
 	if len(secrets) == 0 {
 		return nil
@@ -43,7 +40,7 @@ func NewScrubber(secrets []string) *Scrubber {
 	for _, secret := range secrets {
 		shortest = min(shortest, len(secret))
 		if !utf8.ValidString(secret) {
-			// JSON has no other way to repeat it.
+			// JSON can repeat the secret only in this form.
 			s.secrets = append(slices.Clip(s.secrets), string([]rune(secret)))
 		}
 	}
@@ -51,20 +48,20 @@ func NewScrubber(secrets []string) *Scrubber {
 	return s
 }
 
-// Clean returns at most limit bytes of text, without secrets. Secrets are taken out first, so
-// that none is cut in two. A text of limit × 4 bytes or more may have been cut already: what
-// may be the beginning of a secret at the end of these goes, too.
+// Clean returns at most limit bytes of text, without secrets. Clean takes secrets out before it
+// cuts, so that no secret is cut in two. A text of limit × 4 bytes or more may have been cut
+// already: Clean also takes out what may be the beginning of a secret at the end of these bytes.
 func (s *Scrubber) Clean(text string, limit int) string {
 	if s == nil {
 		return Cut(text, limit)
 	}
 	raw := view{text: Cut(text, reach*limit)}
 	if len(text) >= reach*limit {
-		// As long as nothing else is hidden, the end is not shown, and matters only if it
-		// belongs to a secret that begins in what is.
+		// As long as nothing else is hidden, the end is not shown. It matters only if a secret
+		// begins in the shown part and reaches to the end.
 		raw.tail = max((reach-1)*limit/longest, 1)
 	}
-	// Most texts have no secret. To see that, nobody needs to know what comes from where.
+	// Most texts have no secret. This first look needs no map back to the text.
 	if len(s.look(nil, &raw, depth)) == 0 {
 		return Cut(text, limit)
 	}
@@ -76,7 +73,7 @@ func (s *Scrubber) Clean(text string, limit int) string {
 // span is a part of a text.
 type span struct{ from, to int }
 
-// hide hides parts of a text.
+// hide replaces the spans found in text by hidden.
 func hide(text string, found []span) string {
 	slices.SortFunc(found, func(a, b span) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(b.to, a.to)) })
 	var b strings.Builder
@@ -92,8 +89,8 @@ func hide(text string, found []span) string {
 	return b.String()
 }
 
-// look adds where secrets are in a view, and in what it comes to when up to so many escapes
-// are undone.
+// look appends the spans of secrets in a view, and in the views made by undoing up to depth
+// nested escapes.
 func (s *Scrubber) look(found []span, v *view, depth int) []span {
 	for _, secret := range s.secrets {
 		found = v.find(found, secret)
@@ -114,7 +111,7 @@ func (s *Scrubber) look(found []span, v *view, depth int) []span {
 	return found
 }
 
-// find adds where a secret is in the view.
+// find appends the spans of a secret in the view.
 func (v *view) find(found []span, secret string) []span {
 	for at := 0; ; at++ {
 		i := strings.Index(v.text[at:], secret)

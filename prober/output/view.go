@@ -10,17 +10,17 @@ import (
 	"unicode/utf8"
 )
 
-// view is a text with escapes undone, and where in the text each of its bytes comes from.
+// view is a text with escapes undone, and a map from each byte back to the text.
 type view struct {
 	text  string
-	tail  int     // how much of a secret at its end is taken for one that is cut; 0: it is not cut
-	maps  bool    // it does know what comes from where
-	from  []int32 // where what a byte stands for begins; nil: nothing is undone
+	tail  int     // how much of a secret at the end counts as a cut secret; 0: the text is not cut
+	maps  bool    // the map is wanted
+	from  []int32 // where the origin of each byte begins; nil: nothing is undone
 	to    []int32 // … and ends
-	whole int     // the length of the text
+	whole int     // length of the text
 }
 
-// span returns the part of the text that some bytes of the view stand for.
+// span returns the part of the text from which some bytes of the view come.
 func (v *view) span(from, to int) span {
 	if v.from == nil {
 		return span{from, to}
@@ -28,7 +28,7 @@ func (v *view) span(from, to int) span {
 	return span{int(v.from[from]), int(v.to[to-1])}
 }
 
-// add makes bytes part of the view; they stand for a part of an older one.
+// add adds bytes to the view; they come from a part of an older view.
 func (v *view) add(b []byte, of *view, from, to int) []byte {
 	if !v.maps {
 		return b
@@ -40,7 +40,7 @@ func (v *view) add(b []byte, of *view, from, to int) []byte {
 	return b
 }
 
-// copy makes a part of an older view part of this one.
+// copy adds a part of an older view to this one.
 func (v *view) copy(b []byte, of *view, from, to int) []byte {
 	if !v.maps {
 		return append(b, of.text[from:to]...)
@@ -51,17 +51,17 @@ func (v *view) copy(b []byte, of *view, from, to int) []byte {
 	return b
 }
 
-// escape is a way to write characters that have a meaning.
+// escape is a way to escape characters.
 type escape struct {
-	starts string // one of these is at its beginning
-	// undo appends to b what the escape at the beginning of s stands for, and returns how
-	// long that is: 0 if there is none, below 0 if s ends too early to say.
+	starts string // every escape begins with one of these
+	// undo appends to b what the escape at the beginning of s stands for, and returns the
+	// length of the escape: 0 if there is none, negative if s ends too early to tell.
 	undo func(b []byte, s string) (_ []byte, n int)
 }
 
 var escapes = [...]escape{{`\`, backslash}, {"&", entity}, {"%", percent}, {"+%", query}}
 
-// unescape undoes an escape wherever it is, nil if there is none.
+// unescape returns a view with every e undone, nil if there is none.
 func (v *view) unescape(e *escape) *view {
 	if !strings.Contains(v.text, e.starts[:1]) {
 		return nil
@@ -80,7 +80,7 @@ func (v *view) unescape(e *escape) *view {
 		var n int
 		b, n = e.undo(b, v.text[i:])
 		if n < 0 && v.tail > 0 {
-			break // whatever is there belongs to what is before it
+			break // the rest belongs to what comes before
 		}
 		if n <= 0 {
 			b, n = append(b, v.text[i]), 1
@@ -117,7 +117,7 @@ func backslash(b []byte, s string) ([]byte, int) {
 	}
 }
 
-// backslashU undoes \uXXXX, of which JSON has two for one character, and \UXXXXXXXX.
+// backslashU undoes \UXXXXXXXX and \uXXXX, of which JSON uses two for some characters.
 func backslashU(b []byte, s string) ([]byte, int) {
 	most := 4
 	if s[1] == 'U' {
@@ -141,7 +141,7 @@ func backslashU(b []byte, s string) ([]byte, int) {
 	return utf8.AppendRune(b, r), end
 }
 
-// unfinished says that there is no escape of n bytes or, if s ends before that, that there
+// unfinished returns 0, no escape, or a negative number if s ends before n bytes, so that there
 // may be one.
 func unfinished(s string, n int) int {
 	if len(s) < n {
@@ -150,10 +150,10 @@ func unfinished(s string, n int) int {
 	return 0
 }
 
-// digits returns the number at the beginning of s, and how many digits it has.
+// digits returns the number at the beginning of s, and its number of digits.
 func digits(s string, most, base int) (n, length int) {
 	for length < min(most, len(s)) {
-		d := strings.IndexByte("0123456789abcdef", s[length]|('A'^'a')) // a digit has that bit, too
+		d := strings.IndexByte("0123456789abcdef", s[length]|('A'^'a')) // digits have that bit, too
 		if d < 0 || d >= base {
 			break
 		}
@@ -163,7 +163,7 @@ func digits(s string, most, base int) (n, length int) {
 	return n, length
 }
 
-// maxEntity is how long an entity may be.
+// maxEntity is the length of the longest entity.
 const maxEntity = 32
 
 // entity undoes the escapes of HTML.
@@ -187,7 +187,7 @@ func percent(b []byte, s string) ([]byte, int) {
 	return append(b, byte(n)), 3
 }
 
-// query undoes those of a query, where a plus is a space.
+// query undoes the escapes of a URL's query, where a plus is a space.
 func query(b []byte, s string) ([]byte, int) {
 	if s[0] == '+' {
 		return append(b, ' '), 1
@@ -195,7 +195,7 @@ func query(b []byte, s string) ([]byte, int) {
 	return percent(b, s)
 }
 
-// sixBits has the value of each digit of base64, of both alphabets; below 0: it is none.
+// sixBits has the value of each base64 digit, of both alphabets; negative if it is no digit.
 var sixBits = func() (values [256]int8) {
 	for i := range values {
 		values[i] = -1
@@ -207,9 +207,9 @@ var sixBits = func() (values [256]int8) {
 	return values
 }()
 
-// unbase64 undoes base64 in runs of at least so many digits, which may go over lines; nil if
-// there is no such run. Where groups of four begin is not known: shift, from 0 to 3, says how
-// many digits are before the first of a run.
+// unbase64 undoes base64 in runs of at least that many digits, which may span lines; it returns
+// nil if there is no such run. The beginning of the groups of four is unknown: shift, from 0 to
+// 3, is the number of digits before the first group of a run.
 func (v *view) unbase64(shift, least int) *view {
 	var out *view
 	var b []byte
@@ -231,7 +231,7 @@ func (v *view) unbase64(shift, least int) *view {
 			b = out.group(b, v, i, end, shift)
 		}
 		if i = end + 1; out != nil && !last {
-			b = out.add(append(b, 0), v, end, end+1) // nothing goes on beyond it
+			b = out.add(append(b, 0), v, end, end+1) // no secret spans two runs
 		}
 	}
 	if out != nil {
@@ -240,7 +240,7 @@ func (v *view) unbase64(shift, least int) *view {
 	return out
 }
 
-// group adds what a run of digits stands for.
+// group appends the bytes that a run of digits stands for.
 func (v *view) group(b []byte, of *view, from, to, shift int) []byte {
 	bits, n, before := 0, 0, from
 	for i := from; i < to; i++ {
