@@ -140,3 +140,29 @@ func TestTerminateDuringAReload(t *testing.T) {
 		}
 	})
 }
+
+// A turn that waited for a slot when Terminate came is over: a reload has nothing to wait for.
+func TestTerminateEndsAWaitingTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		w.m.slots = newSlots(load{attempts: 1, files: HighestInFlight})
+		w.takes("busy/readiness", time.Hour, good)
+		w.apply(app("busy", nil, every(time.Second), nil))
+		w.sleepUntil(500 * ms)
+		w.apply(app("busy", nil, every(time.Second), nil), app("app", nil, nil, every(time.Second)))
+		w.sleepUntil(2500 * ms)
+		if n := len(w.at("app/liveness")); n != 0 {
+			t.Fatalf("%d attempts, want none: the slot is taken", n)
+		}
+		w.m.Terminate()
+		synctest.Wait()
+		begin := time.Now()
+		other := every(time.Second)
+		other.HTTPGet.Path = "/other"
+		w.apply(app("busy", nil, every(time.Second), nil), app("app", nil, nil, other))
+		if took := time.Since(begin); took != 0 || w.m.Waiting() != nil {
+			t.Errorf("the reload took %v, and then %v wait", took, w.m.Waiting())
+		}
+	})
+}

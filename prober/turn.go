@@ -36,6 +36,7 @@ func (w *worker) takeTurn() (again bool) {
 	defer cancel()
 	begun, ok := w.beginTurn(ctx, cancel)
 	if !ok {
+		w.rest() // or a reload would take the worker for one that still acts
 		w.target.m.workerEnded(w, nil)
 		return false
 	}
@@ -124,8 +125,8 @@ func (w *worker) enterTurn(inst gate.Instance, state gate.Target, verdict gate.V
 // counts.
 func (w *worker) makeAttempt(ctx context.Context, begun turn) attempt {
 	made := attempt{tried: w.try(ctx), changes: begun.changes, began: begun.at}
+	made.ended = time.Now() // before others get the slot, which takes time of the agent's own
 	w.target.m.slots.release(begun.slot)
-	made.ended = time.Now()
 	if begun.first || !made.Success {
 		w.look(ctx, made.tried)
 	}
@@ -155,10 +156,20 @@ func (w *worker) endTurn(ctx context.Context, made *attempt) (again bool) {
 	return again
 }
 
+// rest ends a turn that has not begun.
+func (w *worker) rest() {
+	w.target.mu.Lock()
+	defer w.target.mu.Unlock()
+	w.leaveTurn()
+}
+
+// leaveTurn ends a turn. With target.mu held.
+func (w *worker) leaveTurn() { w.stage, w.cancel, w.began = resting, nil, 0 }
+
 // planTurn ends the turn and sets the timer for the next one. If the next turn is already due,
 // planTurn reports true and the caller takes it. The caller holds target.mu.
 func (w *worker) planTurn(now time.Time) (due bool) {
-	w.stage, w.cancel, w.began = resting, nil, 0
+	w.leaveTurn()
 	if w.stopped || w.quit {
 		return false
 	}
