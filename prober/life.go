@@ -101,9 +101,9 @@ func (t *target) recordInstance(inst gate.Instance) []entry {
 	}
 	t.dropFormer(inst)
 	t.life.seen = inst
+	t.instanceChanged = true
 	if inst.ID != was.ID || inst.Phase != was.Phase {
 		t.life.changes++
-		t.instanceChanged = true
 	}
 	if inst.Phase == gate.Running && !inst.Deleting {
 		for _, w := range t.workers {

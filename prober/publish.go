@@ -49,8 +49,8 @@ func (t *target) publish(inst gate.Instance, now time.Time) {
 	}
 }
 
-// derive is publish for a target that no reader can see yet. It reports whether readers must
-// be told of a change.
+// derive brings up to date what follows from the state, and tells nobody. It reports whether
+// readers must be told of a change.
 func (t *target) derive(inst gate.Instance, now time.Time) (changed bool) {
 	t.tellHeld()
 	is := t.flagsOf(inst)

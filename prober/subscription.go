@@ -29,9 +29,9 @@ import (
 // changes before the reader asks count as one. The Manager never waits for a reader, and a
 // slow reader costs no more than a fast one.
 //
-// A change is a change of started, ready or live, of a probe's result or hold, of the instance
-// or its phase; a reload, Stop and Terminate are changes, too. An attempt that changes none of
-// these tells no reader.
+// A change is a change of started, ready or live, of a probe's result or hold, or of anything
+// that the source says of the instance; a reload, Stop and Terminate are changes, too. An
+// attempt that changes none of these tells no reader.
 type Subscription struct {
 	// C is ready at first, and whenever something has changed since the reader last received
 	// from C or called Changes. C is never closed.

@@ -85,6 +85,10 @@ func TestSubscriptionTellsEachChange(t *testing.T) {
 		w.says("app/liveness", good)
 		v.sees(runs("b"))
 		w.tells(s, "a restart", "app")
+		bounded := runs("b")
+		bounded.MaxHold = time.Hour
+		v.sees(bounded)
+		w.tells(s, "news of the same instance", "app")
 		w.sleepUntil(30 * time.Second)
 		w.tells(s, "ready again", "")
 		w.m.NewInstance("app")

@@ -32,7 +32,7 @@ type target struct {
 	since since // when each flag changed
 	held  bool  // as last told to the source
 	slots int8  // in use by its probes; guarded by slots.mu
-	// instanceChanged says that life.changes has grown since the last publication.
+	// instanceChanged says that the instance has changed since the last publication.
 	instanceChanged bool
 	// retired is not nil once a reload has replaced or removed the target, which then no
 	// longer changes. retired is the source's ID of the instance at that moment.
