@@ -13,7 +13,7 @@ var exhausted = []error{
 	syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EADDRNOTAVAIL,
 }
 
-// errnos groups the system's errors by the reason they stand for.
+// errnos groups the system's errors by reason.
 var errnos = []errnoReason{
 	{ConnectionRefused, []error{syscall.ECONNREFUSED}},
 	{ConnectionReset, []error{syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE}},

@@ -17,7 +17,7 @@ var exhausted = []error{
 	syscall.Errno(10055), // WSAENOBUFS
 }
 
-// errnos groups the system's errors by the reason they stand for.
+// errnos groups the system's errors by reason.
 var errnos = []errnoReason{
 	{ConnectionRefused, []error{
 		syscall.Errno(10061), // WSAECONNREFUSED

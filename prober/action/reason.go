@@ -18,7 +18,7 @@ import (
 	"strings"
 )
 
-// Errors of our own that say why an attempt failed.
+// Errors of this project that say why an attempt failed.
 var (
 	ErrRedirects = errors.New("stopped after 10 redirects")
 	ErrHandshake = errors.New("TLS handshake")
@@ -31,16 +31,16 @@ type errnoReason struct {
 	errs   []error
 }
 
-// texts are the beginnings of those errors that net/http and crypto/tls make from
-// text alone, with no type or value to compare with. Only the beginning of the
-// innermost error is looked at: the rest may quote the server.
+// texts are the beginnings of errors of net/http and crypto/tls that have neither a type nor a
+// value to compare with. Only the beginning of the innermost error counts, because the rest may
+// quote the server.
 var texts = []struct {
 	prefix string
 	reason Reason
 }{
-	{"tls: ", TLS}, // alerts of the peer, and what our side found wrong
+	{"tls: ", TLS}, // alerts of the peer, and errors of the agent's side
 
-	// HTTP/1: what cannot be read as a response.
+	// HTTP/1: the header of a response …
 	{"malformed ", HTTPProtocol},
 	{"bad Content-Length", HTTPProtocol},
 	{"invalid empty Content-Length", HTTPProtocol},
@@ -64,7 +64,7 @@ var texts = []struct {
 	{"connection error: ", HTTPProtocol},
 	{"malformed response from server", HTTPProtocol},
 
-	// Redirects to where one cannot go.
+	// Redirects that cannot be followed.
 	{"failed to parse Location header", HTTPProtocol},
 	{"unsupported protocol scheme", HTTPProtocol},
 	{"http: no Host in request URL", HTTPProtocol},
@@ -72,10 +72,10 @@ var texts = []struct {
 	{"http: server closed idle connection", ConnectionReset},
 }
 
-// Classify returns the reason an error stands for.
+// Classify returns the reason of an error.
 //
-// Timeouts come first: whatever was being done, time ran out, and that is the one
-// reason that the agent itself can be to blame for (it may have been frozen).
+// Timeouts come first, whatever was being done: they are the only reason for which the agent
+// itself may be to blame (it may have been frozen).
 func Classify(err error) Reason {
 	if IsTimeout(err) {
 		return Timeout
@@ -120,7 +120,7 @@ func Classify(err error) Reason {
 	return Other
 }
 
-// IsTimeout says whether err means that time ran out.
+// IsTimeout reports whether err means that time ran out.
 func IsTimeout(err error) bool {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
 		return true
@@ -129,11 +129,11 @@ func IsTimeout(err error) bool {
 	return ok && ne.Timeout()
 }
 
-// Exhausted says whether err means that the agent or its machine lacked something.
+// Exhausted reports whether err means that the agent or its machine lacked a resource.
 func Exhausted(err error) bool {
 	lookup, isLookup := errors.AsType[*net.DNSError](err)
 	return slices.ContainsFunc(exhausted, func(errno error) bool {
-		// The resolver turns what befell its own sockets into text.
+		// The resolver turns the errors of its own sockets into text.
 		return errors.Is(err, errno) || isLookup && strings.HasSuffix(lookup.Err, errno.Error())
 	})
 }
@@ -146,12 +146,12 @@ func Innermost(err error) error {
 	return err
 }
 
-// Failed is the outcome of an attempt that ended in err; text is what the kubelet
-// would say.
+// Failed returns the outcome of an attempt that ended with err; text is what the kubelet would
+// say.
 //
-// Where it differs from the kubelet: there, a dial that finds no descriptor, memory
-// or ephemeral port is a failure and counts, so that an agent in need would have
-// healthy applications killed. Here it is an error, which counts for nothing.
+// In a kubelet, a dial that finds no descriptor, memory or ephemeral port is a failure, so that
+// an agent without resources would have healthy applications killed. Failed returns an error,
+// which does not count.
 func Failed(ctx context.Context, err error, text string) (Outcome, error) {
 	switch {
 	case ctx.Err() != nil:
@@ -162,7 +162,7 @@ func Failed(ctx context.Context, err error, text string) (Outcome, error) {
 	return Outcome{Reason: Classify(err), Output: Clip(text)}, nil
 }
 
-// CutShort is the outcome of an attempt that ctx has ended.
+// CutShort returns the outcome of an attempt that ctx has ended.
 func CutShort(ctx context.Context) (Outcome, error) {
 	return Outcome{Reason: Other}, fmt.Errorf("attempt cut short: %w", context.Cause(ctx))
 }
@@ -172,9 +172,8 @@ func CutShort(ctx context.Context) (Outcome, error) {
 // ends the userinfo.
 var userinfo = regexp.MustCompile(`//([^/?#\s":]*):[^/?#\s"]*@`)
 
-// Redact hides passwords in URLs, in the way of net/http, which does so itself for
-// most of its errors: but not for a Location that it quotes, nor for a URL that it
-// cannot parse.
+// Redact hides passwords in URLs, as net/http does in most of its errors, but neither in a
+// Location that it quotes nor in a URL that it cannot parse.
 func Redact(text string) string {
 	return userinfo.ReplaceAllString(text, "//$1:***@")
 }

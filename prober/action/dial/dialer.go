@@ -1,9 +1,9 @@
 // Copyright 2026 The prober_exporter Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dial connects to targets, and keeps the time of attempts. All actions measure
-// their timeouts with a Stopwatch; those that use the network share the connections, the
-// look-ups of names and the sockets of this package.
+// Package dial connects to targets and keeps the time of attempts. All actions measure their
+// timeouts with a Stopwatch; actions that use the network share the connections, name look-ups
+// and sockets of this package.
 package dial
 
 import (
@@ -17,19 +17,19 @@ import (
 	"time"
 )
 
-// LingerSeconds is the kubelet's (rules 9.11 and 10.3): how long a close may wait for
-// the peer to acknowledge. On Linux 6.18 that is all it does: as many connections
-// stay in TIME_WAIT with it as without. So a close of our own does not wait: see LetGo.
+// LingerSeconds is how long a close may wait for the peer's acknowledgement, as in the kubelet
+// (rules 9.11 and 10.3). On Linux 6.18 lingering has no other effect: as many connections stay
+// in TIME_WAIT as without. The agent's own closes therefore do not wait: see LetGo.
 const LingerSeconds = 1
 
-// CloseGrace is how long an attempt that has ended waits for its connections to be
-// closed by the library that uses them, before it resets what is left.
+// CloseGrace is how long an attempt that has ended waits for a library to close its
+// connections, before it resets the rest.
 const CloseGrace = 10 * time.Millisecond
 
 // NewDialer returns a dialer of probe connections.
 func NewDialer() *net.Dialer {
 	return &net.Dialer{
-		// No probe's connection lives long enough for one; this saves system calls.
+		// No probe's connection lives long enough for a keep-alive; this saves system calls.
 		KeepAlive: -1,
 		Control: func(_, _ string, c syscall.RawConn) error {
 			// A probe without linger is better than none: the error is dropped.
@@ -38,12 +38,12 @@ func NewDialer() *net.Dialer {
 	}
 }
 
-// Name connects to a name while the attempt lasts. The connection's deadline is the
-// end of the first step. If its addresses are to share the time, one that does not answer
-// is given up in favor of the next; net/http's do not.
+// Name connects to a name while the attempt lasts. The connection's deadline is the end of the
+// first step. If share is true, the name's addresses share the time: after a while without an
+// answer, Name tries the next address. net/http does not share.
 func Name(ctx context.Context, d *net.Dialer, address string, watch *Stopwatch, share bool) (net.Conn, error) {
 	var last atomic.Pointer[syscall.RawConn]
-	// Before there is a socket, names are looked up.
+	// Until there is a socket, the name is being looked up.
 	mine := func() bool { socket := last.Load(); return socket == nil || connected(*socket) }
 	ctx, cancel := watch.Context(ctx, share, mine)
 	defer cancel()
@@ -68,9 +68,9 @@ func Name(ctx context.Context, d *net.Dialer, address string, watch *Stopwatch, 
 	return conn, err
 }
 
-// Conns are the connections of one attempt. They exist because net/http dials and
-// closes in goroutines of its own: it lets a dial that nobody waits for any more run
-// on for minutes, and closes after it has returned. close ends all of it.
+// Conns holds the connections of one attempt. net/http dials and closes in goroutines of its
+// own: an abandoned dial runs on for minutes, and a connection may be closed after the call has
+// returned. Close ends all of them.
 type Conns struct {
 	watch  *Stopwatch
 	ctx    context.Context // of the dials
@@ -78,15 +78,15 @@ type Conns struct {
 
 	mu    sync.Mutex
 	open  map[*Conn]struct{}
-	count int           // open ones and dials
-	over  chan struct{} // made by close, closed when count is 0
+	count int           // open connections and dials
+	over  chan struct{} // made by Close, closed when count is 0
 }
 
-// lingerer is a connection of which one can say how its close is to go.
+// lingerer is a connection whose close can be configured.
 type lingerer interface{ SetLinger(seconds int) error }
 
-// LetGo closes a connection in good manners, but does not wait until its peer has
-// acknowledged that: the system sees to it.
+// LetGo closes a connection gracefully, but leaves the wait for the peer's acknowledgement to
+// the system.
 func LetGo(c net.Conn) {
 	if l, ok := c.(lingerer); ok {
 		_ = l.SetLinger(-1)
@@ -97,8 +97,8 @@ func LetGo(c net.Conn) {
 // Past is a deadline that has passed.
 var Past = time.Unix(1, 0)
 
-// CutBy ends what is waited for on a connection when ctx is done, until the function
-// that it returns is called; that one waits for the end of it.
+// CutBy ends reads and writes on a connection when ctx is done, until stop is called. stop waits
+// until CutBy no longer touches the connection.
 func CutBy(ctx context.Context, c net.Conn) (stop func()) {
 	var cutting sync.WaitGroup
 	cutting.Add(1)
@@ -114,8 +114,8 @@ func CutBy(ctx context.Context, c net.Conn) (stop func()) {
 	}
 }
 
-// Literal returns the address of a host that is an IP address and needs no resolver.
-// One with a zone needs the names of interfaces, which net.Dialer knows.
+// Literal returns the address of a host that is an IP address without a zone. A zone needs the
+// names of interfaces, which net.Dialer knows.
 func Literal(host string, port int) (netip.AddrPort, bool) {
 	ip, err := netip.ParseAddr(host)
 	if err != nil || ip.Zone() != "" || ip.Is4In6() || port < 1 || port > 65535 {
@@ -131,7 +131,7 @@ func NewConns(ctx context.Context, watch *Stopwatch) *Conns {
 	return c
 }
 
-// Dial is a DialContext. It ends when ctx or the attempt does.
+// Dial is a DialContext function. It ends when ctx or the attempt does.
 func (c *Conns) Dial(ctx context.Context, _, address string) (net.Conn, error) {
 	c.mu.Lock()
 	if c.over != nil {
@@ -161,7 +161,7 @@ func (c *Conns) Dial(ctx context.Context, _, address string) (net.Conn, error) {
 	return made, nil
 }
 
-// Adopt makes c responsible for a connection that another one has dialed.
+// Adopt makes c responsible for a connection that somebody else has dialed.
 func (c *Conns) Adopt(made *Conn) {
 	made.conns = c
 	c.mu.Lock()
@@ -170,7 +170,7 @@ func (c *Conns) Adopt(made *Conn) {
 	c.open[made] = struct{}{}
 }
 
-// release takes note that a dial came to nothing, or that a connection was closed.
+// release records that a dial has failed, or that a connection was closed.
 func (c *Conns) release(closed *Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -181,8 +181,8 @@ func (c *Conns) release(closed *Conn) {
 	}
 }
 
-// Reset ends the open connections at once and without a goodbye, even if their peer
-// is silent and a close would linger.
+// Reset resets the open connections at once, even if their peer is silent and a close would
+// linger.
 func (c *Conns) Reset() {
 	c.mu.Lock()
 	left := make([]*Conn, 0, len(c.open))
@@ -195,8 +195,8 @@ func (c *Conns) Reset() {
 	}
 }
 
-// Close cancels dials and sees to it that every connection is closed. It first gives
-// who uses a connection the chance to do so in good manners, as TLS wants it.
+// Close cancels dials and closes every connection. It first gives the users of connections time
+// to close them gracefully, as TLS requires.
 func (c *Conns) Close() {
 	c.cancel()
 	c.mu.Lock()
@@ -221,15 +221,15 @@ func (c *Conns) Close() {
 	}
 }
 
-// Conn is a connection that tells when it is closed.
+// Conn is a connection that tells its Conns when it is closed.
 type Conn struct {
 	net.Conn
-	conns  *Conns // who is told; nil is nobody
+	conns  *Conns // may be nil
 	closed atomic.Bool
 }
 
-// Close closes the connection, the first time. Who comes second does not wait for
-// the first, whom the system may keep for as long as the socket lingers.
+// Close closes the connection. A second Close does not wait for the first, which may take as
+// long as the socket lingers.
 func (c *Conn) Close() error {
 	if c.closed.Swap(true) {
 		return net.ErrClosed
@@ -253,14 +253,14 @@ func HostPort(host string, port int) string {
 	return net.JoinHostPort(host, strconv.Itoa(port))
 }
 
-// isName says whether a host has to be looked up.
+// isName reports whether a host must be looked up.
 func isName(host string) bool {
 	_, err := netip.ParseAddr(host)
 	return err != nil && host != ""
 }
 
-// Files returns how many files a connection to a host takes at most: its own, or for a
-// name the sockets of the look-up, then the connections to two addresses.
+// Files returns how many files a connection to a host has open at most: its own or, for a name,
+// the sockets of the look-up and then the connections to two addresses.
 func Files(host string) int {
 	if isName(host) {
 		return 2

@@ -19,21 +19,20 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action"
 )
 
-// errNoPoller is what a connection fails with that the runtime cannot wait for: the
-// kernel has no more memory or watches for this process.
+// errNoPoller is the error of a connection that the runtime cannot poll, because the kernel has
+// no more memory or watches for this process.
 var errNoPoller = os.NewSyscallError("epoll_ctl", unix.ENOBUFS)
 
-// socket is a TCP connection to an IP address, made by hand: a net.Dialer costs as
-// much as the connection itself. What it does on the wire, and the errors it returns,
-// are those of a net.TCPConn.
+// socket is a TCP connection to an IP address, made by hand, because a net.Dialer costs as much
+// as the connection itself. On the wire and in its errors it equals a net.TCPConn.
 type socket struct {
 	file  *os.File
 	local netip.AddrPort
 	to    netip.AddrPort
 }
 
-// IP connects to an address while the attempt lasts, or up to a point in time if that
-// is not zero. The connection's deadline is the end of the first step.
+// IP connects to an address while the attempt lasts, but no longer than until, unless that is
+// zero. The connection's deadline is the end of the first step.
 func IP(ctx context.Context, to netip.AddrPort, watch *Stopwatch, until time.Time) (net.Conn, error) {
 	s, err := reach(ctx, to, watch, until, true)
 	if err != nil {
@@ -42,7 +41,7 @@ func IP(ctx context.Context, to netip.AddrPort, watch *Stopwatch, until time.Tim
 	return s, nil
 }
 
-// Knock connects to an address while the attempt lasts, and hangs up.
+// Knock connects to an address while the attempt lasts, and closes the connection.
 func Knock(ctx context.Context, to netip.AddrPort, watch *Stopwatch) error {
 	s, err := reach(ctx, to, watch, time.Time{}, false)
 	if err != nil {
@@ -54,18 +53,17 @@ func Knock(ctx context.Context, to netip.AddrPort, watch *Stopwatch) error {
 	return nil
 }
 
-// reach connects to an address. Where the connection need not be kept, and is there
-// before it has to be waited for, as on the same machine, it is closed and nil.
+// reach connects to an address. If keep is false and the connection is there without a wait, as
+// on the same machine, reach closes the connection and returns nil.
 //
-// As with net.Dialer, a connection that has met itself (a port of the range that
-// connections come from, where nobody listens) is none, and neither is a lack of
-// ports at the first look.
+// Like net.Dialer, reach tries again if a connection has met itself (on an ephemeral port where
+// nobody listens) or if there was no port.
 func reach(ctx context.Context, to netip.AddrPort, watch *Stopwatch, until time.Time, keep bool) (*socket, error) {
 	return thrice(func(last bool) (*socket, error) { return reachOnce(ctx, to, watch, until, keep, last) })
 }
 
-// thrice makes a connection that has met itself again, and one for which there was no port:
-// three times in all. The last try is told so.
+// thrice calls connect up to three times, if the connection has met itself or there was no port.
+// last says that a call is the last.
 func thrice(connect func(last bool) (*socket, error)) (*socket, error) {
 	for try := 1; ; try++ {
 		last := try == 3
@@ -85,7 +83,7 @@ func reachOnce(ctx context.Context, to netip.AddrPort, watch *Stopwatch, until t
 	}
 	err = connectTo(fd, address)
 	if pending(err) {
-		// On the same machine the answer is there by now; the second call tells.
+		// On the same machine the answer is there by now; the second call returns it.
 		err = connectTo(fd, address)
 	}
 	if err != nil && !pending(err) {
@@ -95,7 +93,7 @@ func reachOnce(ctx context.Context, to netip.AddrPort, watch *Stopwatch, until t
 	connected := err == nil
 	if connected && !keep {
 		_, err := localOf(fd, to, last)
-		// Nothing is under way that a close could wait for.
+		// A close has nothing to wait for.
 		_ = setLinger(uintptr(fd), false, 0)
 		_ = unix.Close(fd)
 		return nil, err
@@ -118,7 +116,7 @@ func reachOnce(ctx context.Context, to netip.AddrPort, watch *Stopwatch, until t
 	return s, nil
 }
 
-// open returns a socket, and the address in the form that the system wants.
+// open returns a socket, and the address in the form of the system call.
 func open(to netip.AddrPort) (int, unix.Sockaddr, error) {
 	var address unix.Sockaddr
 	family := unix.AF_INET
@@ -138,22 +136,22 @@ func open(to netip.AddrPort) (int, unix.Sockaddr, error) {
 	return fd, address, nil
 }
 
-// connectTo begins to connect a socket or, called again, tells how that goes.
+// connectTo begins to connect a socket or, called again, returns the state of that.
 func connectTo(fd int, address unix.Sockaddr) error {
 	err := unix.Connect(fd, address)
 	if errors.Is(err, unix.EISCONN) {
-		return nil // so say some emulations of Linux where Linux says nothing
+		return nil // some emulations of Linux return this for success
 	}
 	return err
 }
 
-// pending says whether err means that a connection is being made.
+// pending reports whether err means that a connection is being made.
 func pending(err error) bool {
 	return errors.Is(err, unix.EINPROGRESS) || errors.Is(err, unix.EALREADY) || errors.Is(err, unix.EINTR)
 }
 
-// await waits until the socket is connected: as long as it is not, each call of
-// connect says so, and the one after that tells how it went.
+// await waits until the socket is connected or the connection has failed. It calls connectTo,
+// which returns a pending error until then.
 func (s *socket) await(ctx context.Context, address unix.Sockaddr, timed *TimedConn) error {
 	raw, err := s.SyscallConn()
 	if err != nil {
@@ -187,8 +185,8 @@ func (s *socket) await(ctx context.Context, address unix.Sockaddr, timed *TimedC
 	return os.NewSyscallError("connect", failure)
 }
 
-// localOf returns the address of our own end. Unless it is the last try, one that is
-// the other end, too, is an error.
+// localOf returns the local address. A local address that equals the remote one is an error,
+// unless this is the last try.
 func localOf(fd int, to netip.AddrPort, last bool) (netip.AddrPort, error) {
 	var local netip.AddrPort
 	name, err := unix.Getsockname(fd)
@@ -207,7 +205,7 @@ func localOf(fd int, to netip.AddrPort, last bool) (netip.AddrPort, error) {
 	return local, nil
 }
 
-// dialError is what a net.Dialer would return.
+// dialError returns the error that a net.Dialer would return.
 func dialError(to netip.AddrPort, err error) error {
 	return &net.OpError{Op: "dial", Net: "tcp", Addr: net.TCPAddrFromAddrPort(to), Err: err}
 }
@@ -222,7 +220,7 @@ func (s *socket) Write(p []byte) (int, error) {
 	return n, s.opError("write", err)
 }
 
-// SyscallConn is what package syscall calls a Conn.
+// SyscallConn implements syscall.Conn.
 func (s *socket) SyscallConn() (syscall.RawConn, error) { return s.file.SyscallConn() }
 
 func (s *socket) Close() error                  { return s.opError("close", s.file.Close()) }
@@ -237,7 +235,7 @@ func (s *socket) SetWriteDeadline(t time.Time) error {
 	return s.opError("set", s.file.SetWriteDeadline(t))
 }
 
-// SetLinger is that of a net.TCPConn.
+// SetLinger is like that of a net.TCPConn.
 func (s *socket) SetLinger(seconds int) error {
 	raw, err := s.SyscallConn()
 	if err == nil {
@@ -246,7 +244,7 @@ func (s *socket) SetLinger(seconds int) error {
 	return s.opError("set", err)
 }
 
-// opError is what a net.TCPConn would return in place of an error of a file.
+// opError returns the error that a net.TCPConn would return in place of a file's error.
 func (s *socket) opError(op string, err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return err

@@ -15,8 +15,8 @@ import (
 // On systems other than Linux probes dial with net.Dialer. Production runs on Linux;
 // elsewhere the agent is for development.
 
-// IP connects to an address while the attempt lasts, or up to a point in time if that
-// is not zero.
+// IP connects to an address while the attempt lasts, but no longer than until, unless that is
+// zero.
 func IP(ctx context.Context, to netip.AddrPort, watch *Stopwatch, until time.Time) (net.Conn, error) {
 	if !until.IsZero() {
 		limited, cancel := context.WithDeadline(ctx, until)
@@ -26,7 +26,7 @@ func IP(ctx context.Context, to netip.AddrPort, watch *Stopwatch, until time.Tim
 	return Name(ctx, NewDialer(), to.String(), watch, true)
 }
 
-// Knock connects to an address while the attempt lasts, and hangs up.
+// Knock connects to an address while the attempt lasts, and closes the connection.
 func Knock(ctx context.Context, to netip.AddrPort, watch *Stopwatch) error {
 	conn, err := IP(ctx, to, watch, time.Time{})
 	if err != nil {

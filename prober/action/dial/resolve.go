@@ -11,34 +11,32 @@ import (
 	"time"
 )
 
-// joinable is how long after its beginning a look-up takes in further attempts. Turns lie
-// on slots of 50 ms, so that this is for those that ask at the same time. It is short, as a
-// packet that is lost is one attempt of each target that waits for it, and never two: the
-// next attempts ask anew.
+// joinable is how long after its beginning a look-up accepts further attempts. Turns begin in
+// slots of 50 ms, so joinable covers attempts that ask at the same time. It is short, so that a
+// lost packet costs each target only one attempt: the next attempt asks anew.
 const joinable = 100 * time.Millisecond
 
 // dialFunc connects to an address.
 type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
-// names are the look-ups that attempts have under way. Attempts that ask for the same name
-// at the same time share one, and nothing is remembered beyond that: each attempt sees what
-// DNS says now.
+// names holds the look-ups under way. Attempts that ask for the same name at the same time share
+// one look-up; nothing is cached beyond that, so each attempt sees the current answer of DNS.
 //
-// They exist because of how package net ends a look-up that nobody waits for any more: not
-// at all if it was shared, and else without its sockets, which wait for the server for
-// another 5 s. While DNS is silent these would add up to all files that an agent may open.
+// Package net does not do this: it never ends an abandoned look-up that was shared, and leaves
+// the sockets of any other open for 5 s. While DNS is silent these sockets would use up the
+// limit of open files.
 type names struct {
 	mu    sync.Mutex
-	young map[string]*lookup // the last of each name, until nobody wants it
-	// reach connects to a server of names; nil is a net.Dialer's.
+	young map[string]*lookup // the last look-up of each name, until no attempt wants it
+	// reach connects to a name server; nil means with a net.Dialer.
 	reach dialFunc
 }
 
-// resolving are the look-ups of this process, whose files they share.
+// resolving holds the look-ups of this process.
 var resolving names
 
 // lookup asks for the addresses of a name on behalf of the attempts that have joined it.
-// It has two sockets at a time at most, one for each kind of address.
+// It has at most two sockets at a time, one for each address family.
 type lookup struct {
 	of       *names
 	host     string
@@ -48,15 +46,15 @@ type lookup struct {
 	ctx      context.Context // done when no attempt wants it
 	cancel   context.CancelFunc
 
-	wanted int // by how many attempts; guarded by names.mu
+	wanted int // the number of attempts that want it; guarded by names.mu
 
 	mu      sync.Mutex
 	over    bool
-	sockets []net.Conn // all that it ever had: few, and a second close does no harm
+	sockets []net.Conn // all sockets ever opened: few, and a second close does no harm
 }
 
-// dialHost is d.DialContext. A name is looked up together with others who ask for it, and
-// no socket of the look-up outlives those.
+// dialHost is d.DialContext with a shared look-up of the name, whose sockets do not outlive the
+// attempts that share it.
 func dialHost(ctx context.Context, d *net.Dialer, network, address string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil || !isName(host) {
@@ -69,7 +67,7 @@ func dialHost(ctx context.Context, d *net.Dialer, network, address string) (net.
 	return named.DialContext(ctx, network, address)
 }
 
-// join returns a look-up of a host, for an attempt that has to leave it.
+// join returns a look-up of a host. The attempt must leave the look-up.
 func (n *names) join(host string) *lookup {
 	now := time.Now()
 	n.mu.Lock()
@@ -84,8 +82,8 @@ func (n *names) join(host string) *lookup {
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.resolver = net.Resolver{
-		// As the shipped binary, which has no other. Elsewhere it would not know what the
-		// system's own knows, and elsewhere is for development.
+		// The shipped binary, for Linux, has only Go's resolver. On other systems, which are
+		// for development, the system's resolver knows more.
 		PreferGo: runtime.GOOS == "linux",
 		Dial:     l.dial,
 	}
@@ -96,7 +94,7 @@ func (n *names) join(host string) *lookup {
 	return l
 }
 
-// leave ends the look-up if this was the last attempt that wanted it.
+// leave ends the look-up if no other attempt wants it.
 func (l *lookup) leave() {
 	n := l.of
 	n.mu.Lock()
@@ -111,7 +109,7 @@ func (l *lookup) leave() {
 	}
 }
 
-// dial connects to a server of names, for the resolver, until the look-up is over.
+// dial connects to a name server, for the resolver, until the look-up is over.
 func (l *lookup) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -130,7 +128,7 @@ func (l *lookup) dial(ctx context.Context, network, address string) (net.Conn, e
 	return socket, nil
 }
 
-// end closes the sockets; there will be no others.
+// end closes the sockets and lets no others be opened.
 func (l *lookup) end() {
 	l.cancel()
 	l.mu.Lock()

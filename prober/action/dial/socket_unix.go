@@ -20,15 +20,15 @@ func setLinger(fd uintptr, on bool, seconds int32) error {
 	return syscall.SetsockoptLinger(int(fd), syscall.SOL_SOCKET, syscall.SO_LINGER, &linger)
 }
 
-// connected says whether a socket is.
+// connected reports whether a socket is connected.
 func connected(socket syscall.RawConn) bool {
 	var err error
 	return socket.Control(func(fd uintptr) { _, err = syscall.Getpeername(int(fd)) }) == nil && err == nil
 }
 
-// readNow reads what there is, whatever the connection's deadline, and does not wait. It
-// returns false if there is nothing; no bytes and no error are the end of the stream.
-func readNow(conn net.Conn, p []byte) (n int, err error, ok bool) { //nolint:revive // ok is not of the error
+// readNow reads the bytes that have arrived, whatever the connection's deadline, and does not
+// wait. ok is false if there are none; n == 0 with no error is the end of the stream.
+func readNow(conn net.Conn, p []byte) (n int, err error, ok bool) { //nolint:revive // ok is not part of the error
 	below, ok := conn.(syscall.Conn)
 	if !ok {
 		return 0, nil, false
@@ -39,7 +39,7 @@ func readNow(conn net.Conn, p []byte) (n int, err error, ok bool) { //nolint:rev
 	}
 	controlled := raw.Control(func(fd uintptr) {
 		for {
-			// It does not block, as none of Go's sockets does.
+			// This does not block: Go's sockets are non-blocking.
 			if n, err = syscall.Read(int(fd), p); !errors.Is(err, syscall.EINTR) {
 				return
 			}

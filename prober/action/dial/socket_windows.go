@@ -19,13 +19,12 @@ func setLinger(fd uintptr, on bool, seconds int32) error {
 	return syscall.SetsockoptLinger(syscall.Handle(fd), syscall.SOL_SOCKET, syscall.SO_LINGER, &linger)
 }
 
-// connected says whether a socket is, as far as is known.
+// connected returns false: the state of a socket is unknown on this system.
 func connected(syscall.RawConn) bool { return false }
 
-// readNow reads what there is, after the connection's deadline, and waits a moment for it
-// at most. It returns false if there is nothing; no bytes and no error are the end of the
-// stream.
-func readNow(conn net.Conn, p []byte) (n int, err error, ok bool) { //nolint:revive // ok is not of the error
+// readNow reads the bytes that have arrived, even after the connection's deadline, and waits at
+// most a moment. ok is false if there are none; n == 0 with no error is the end of the stream.
+func readNow(conn net.Conn, p []byte) (n int, err error, ok bool) { //nolint:revive // ok is not part of the error
 	_ = conn.SetReadDeadline(time.Now().Add(CloseGrace))
 	n, err = conn.Read(p)
 	switch {

@@ -18,54 +18,54 @@ const (
 	steps   = 8
 	maxStep = time.Second
 
-	// absence is the most that counts of a time in which the agent did not run. Beyond
-	// that it was frozen.
+	// absence is the most that counts of a time in which the agent did not run. If the time
+	// is longer, the agent was frozen.
 	absence = 500 * time.Millisecond
 
-	// Stretch is how much longer than its timeout an attempt takes when the agent hardly
+	// Stretch is how much longer than its timeout an attempt may take if the agent hardly
 	// got to run.
 	Stretch = 750 * time.Millisecond
 
-	// lateBytes is how much is read after the end of an attempt: more than all that an
-	// answer may hold.
+	// lateBytes is how much is read after the end of an attempt: more than any answer that
+	// the agent reads.
 	lateBytes = 128 << 10
 )
 
-// A Stopwatch measures how much of its timeout a target has used up. A wall clock cannot
-// do that: it runs on while the agent is frozen, or waits for a processor, and what
-// comes meanwhile nobody is there to see.
+// A Stopwatch measures how much of its timeout a target has used up. A wall clock cannot do
+// that: it runs on while the agent is frozen or waits for a processor, and cannot see what
+// arrives.
 //
-// Whoever waits for the target waits in steps, and counts each. A step that takes longer
-// than it should says that the agent did not run, so no more than its proper length is
-// the target's. A freeze thus costs the target one step, however long it lasts.
+// The agent waits for the target in steps, and counts each. A step that takes too long means
+// that the agent did not run, so only the proper length of the step counts against the target. A
+// freeze thus costs the target one step, however long the freeze lasts.
 //
-// When the timeout is used up, what has come is looked for once more, without waiting.
-// If there is nothing, the target was silent. If the agent lost much of its own time, the
-// target gets more, to a bound, and was silent only if it was so for its whole timeout
-// after the last thing that happened: so what the agent is slow at is not the target's.
+// When the timeout is used up, the agent looks once more, without waiting, for what has arrived.
+// If there is nothing, the target was silent. If the agent lost much of its own time, the target
+// gets more time, up to a bound, and was silent only if nothing happened for its whole timeout:
+// so the target does not pay for a slow agent.
 type Stopwatch struct {
 	mu sync.Mutex
 	account
 
-	moved atomic.Bool // something has come or was sent since the last count
+	moved atomic.Bool // something was received or sent since the last count
 }
 
-// account is what a stopwatch knows. From upTo on it changes, and mu guards it.
+// account is the state of a stopwatch. mu guards the fields from upTo on.
 type account struct {
 	timeout, step time.Duration
 	began         time.Time
 
 	upTo    time.Time     // time is counted up to here
 	spent   time.Duration // the target's time
-	present time.Duration // the agent's: with what it lost, but for freezes
-	silent  time.Duration // of present, since something came or was sent
+	present time.Duration // the agent's time: lost time included, freezes excluded
+	silent  time.Duration // the part of present since something was received or sent
 	away    time.Duration // how long the agent did not run
 	asked   bool          // something was sent
 	frozen  bool          // the agent did not run for long
 	ended   bool          // there is no more waiting
-	gaveUp  bool          // whoever waited for a connection has been told so
-	unseen  bool          // the target had done its part by then, and nobody saw it
-	late    int           // how many bytes have been read since the end
+	gaveUp  bool          // the wait for a connection has ended for want of time
+	unseen  bool          // the target had done its part by then, but the agent did not see that
+	late    int           // bytes read since the end
 }
 
 // Start makes s a stopwatch that runs from now on.
@@ -75,35 +75,35 @@ func (s *Stopwatch) Start(timeout time.Duration) {
 	s.moved.Store(false)
 }
 
-// stopwatches are those that have been freed.
+// stopwatches holds freed stopwatches.
 var stopwatches = sync.Pool{New: func() any { return new(Stopwatch) }}
 
 // NewStopwatch returns a stopwatch that runs from now on.
 func NewStopwatch(timeout time.Duration) *Stopwatch {
-	s := stopwatches.Get().(*Stopwatch) //nolint:forcetypeassert // what the pool holds
+	s := stopwatches.Get().(*Stopwatch) //nolint:forcetypeassert // the pool holds nothing else
 	s.Start(timeout)
 	return s
 }
 
-// Free gives s away, which nobody knows any more.
+// Free puts s into the pool. The caller must not use s any more.
 func (s *Stopwatch) Free() { stopwatches.Put(s) }
 
-// Clone returns another stopwatch that goes on where s is.
+// Clone returns a stopwatch that goes on from the state of s.
 func (s *Stopwatch) Clone() *Stopwatch {
 	other := &Stopwatch{account: s.account}
 	other.moved.Store(s.moved.Load())
 	return other
 }
 
-// Move takes note that something has come from the target, or was sent to it.
+// Move records that something was received from the target or sent to it.
 func (s *Stopwatch) Move() {
 	if !s.moved.Load() {
 		s.moved.Store(true)
 	}
 }
 
-// count counts the time up to now. It reports whether the agent was late to do so. With
-// mu held.
+// count counts the time up to now. It reports whether the agent was late to count. The caller
+// holds mu.
 func (s *Stopwatch) count(now time.Time) (late bool) {
 	passed := now.Sub(s.upTo)
 	s.upTo = now
@@ -126,12 +126,12 @@ func (s *Stopwatch) count(now time.Time) (late bool) {
 	return passed > longest
 }
 
-// busy says whether the agent has lost much of its time. With mu held.
+// busy reports whether the agent has lost much of its time. The caller holds mu.
 func (s *Stopwatch) busy() bool {
 	return s.present-s.spent > max(20*time.Millisecond, s.timeout/5)
 }
 
-// next returns when the step ends that has begun at the last count. With mu held.
+// next returns the end of the step that began at the last count. The caller holds mu.
 func (s *Stopwatch) next() time.Time {
 	if s.ended {
 		return Past
@@ -143,7 +143,7 @@ func (s *Stopwatch) next() time.Time {
 	return s.upTo.Add(step)
 }
 
-// Tick counts, and returns when to do so again, or that there is no more waiting.
+// Tick counts. It returns when to call Tick again, or that the attempt has ended.
 func (s *Stopwatch) Tick() (next time.Time, late, ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,30 +158,29 @@ func (s *Stopwatch) Begin() time.Time {
 	return s.next()
 }
 
-// Over says whether there is no more waiting.
+// Over reports whether the attempt has ended.
 func (s *Stopwatch) Over() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ended
 }
 
-// giveUp takes note that whoever waited for a connection is told that there is no more
-// waiting.
+// giveUp records that the wait for a connection ends because the attempt has ended.
 func (s *Stopwatch) giveUp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.gaveUp = true
 }
 
-// miss takes note that something came in time that nobody saw before the end.
+// miss records that something arrived in time but was not seen before the end.
 func (s *Stopwatch) miss() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unseen = s.ended
 }
 
-// outwait takes note that the end was put off, and that nothing came of a look-up even so.
-// For the kubelet that is a failure.
+// outwait records that a look-up had no result even though the end was put off. For the kubelet
+// that is a failure.
 func (s *Stopwatch) outwait() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,8 +189,8 @@ func (s *Stopwatch) outwait() {
 	}
 }
 
-// RanOut says whether err, which has ended an attempt, comes from its end. Some code drops
-// the error of a connection and complains of what is missing then.
+// RanOut reports whether an attempt failed with err because its time ran out. Some code drops the
+// error of a connection and complains of what is then missing.
 func (s *Stopwatch) RanOut(err error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -201,14 +200,14 @@ func (s *Stopwatch) RanOut(err error) bool {
 // Age returns how long ago s began.
 func (s *Stopwatch) Age() time.Duration { return time.Since(s.began) }
 
-// Left returns how much of the timeout there is.
+// Left returns how much of the timeout is left.
 func (s *Stopwatch) Left() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.timeout - s.spent
 }
 
-// Sleep waits. It returns false if the attempt has ended before that.
+// Sleep waits for pause. It returns false if the attempt or ctx ended before that.
 func (s *Stopwatch) Sleep(ctx context.Context, pause time.Duration) bool {
 	until := time.Now().Add(pause)
 	timer := time.NewTimer(0)
@@ -231,10 +230,9 @@ func (s *Stopwatch) Sleep(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-// Judge returns how an attempt counts that this stopwatch was for. A silence that may
-// be the agent's own fault says nothing of the target. Neither does a connection that
-// broke while the agent was frozen: servers hang up on who does not speak. An answer is
-// one whenever it came.
+// Judge returns the outcome of the attempt that s has timed. A silence that may be the agent's
+// own fault says nothing about the target. Neither does a connection that broke while the agent
+// was frozen: servers close silent connections. An answer counts whenever it came.
 func (s *Stopwatch) Judge(made action.Outcome, err error) (action.Outcome, error) {
 	if err != nil || made.Success {
 		return made, err

@@ -12,21 +12,20 @@ import (
 	"time"
 )
 
-// TimedConn is a connection that waits as long as its stopwatch says. Its user sees one
-// deadline, with the error that a connection has for it; deadlines of the user's own
-// hold if they are earlier.
+// TimedConn is a connection that waits as long as its stopwatch says. Its user sees a single
+// deadline with the usual error. The user's own deadlines hold if they are earlier.
 //
-// An answer that comes within the first step costs nothing more than without.
+// An answer within the first step has no extra cost.
 type TimedConn struct {
 	net.Conn
 	Watch *Stopwatch
 
-	// The user's deadlines, guarded by the stopwatch's mu: so none is lost while the end
-	// of the next step is set.
+	// The user's deadlines, guarded by the stopwatch's mu, so that none is lost while the
+	// end of the next step is set.
 	read, write time.Time
 }
 
-// Read reads. After the end of the attempt it reads what there is, and does not wait.
+// Read reads. After the end of the attempt Read returns what has arrived, and does not wait.
 func (c *TimedConn) Read(p []byte) (int, error) {
 	for {
 		n, err := c.Conn.Read(p)
@@ -44,7 +43,7 @@ func (c *TimedConn) Read(p []byte) (int, error) {
 	}
 }
 
-// Write writes, until the end of the attempt.
+// Write writes until the end of the attempt.
 func (c *TimedConn) Write(p []byte) (int, error) {
 	for done := 0; ; {
 		n, err := c.Conn.Write(p[done:])
@@ -63,9 +62,8 @@ func (c *TimedConn) Write(p []byte) (int, error) {
 	}
 }
 
-// goOn decides what to do when a step is over: to wait for another one, or else whether
-// that is because the attempt has ended. Otherwise it is the user's deadline that has
-// passed.
+// goOn decides what to do when a step is over. If again is true, the caller waits for another
+// step. Otherwise ended says that the attempt has ended; if not, the user's deadline has passed.
 func (c *TimedConn) goOn(user *time.Time, set func(time.Time) error) (again, ended bool) {
 	s, now := c.Watch, time.Now()
 	s.mu.Lock()
@@ -76,13 +74,13 @@ func (c *TimedConn) goOn(user *time.Time, set func(time.Time) error) (again, end
 	if s.count(now); s.ended {
 		return false, true
 	}
-	// An error is told by the call that waits.
+	// The call that waits will return the error.
 	_ = set(earlier(s.next(), *user))
 	return true, false
 }
 
-// look reads what is there, as long as it is not too much; if there is nothing, the
-// error is none.
+// look reads what has arrived, up to lateBytes in all; if there is nothing, it returns the
+// error none.
 func (c *TimedConn) look(p []byte, none error) (int, error) {
 	s := c.Watch
 	s.mu.Lock()
@@ -128,7 +126,7 @@ func (c *TimedConn) set(t time.Time, set func(time.Time) error, users ...*time.T
 	return set(earlier(c.Watch.next(), t))
 }
 
-// SetLinger is that of the connection below, if it has one.
+// SetLinger calls SetLinger of the connection below, if there is one.
 func (c *TimedConn) SetLinger(seconds int) error {
 	if l, ok := c.Conn.(lingerer); ok {
 		return l.SetLinger(seconds)
@@ -136,7 +134,7 @@ func (c *TimedConn) SetLinger(seconds int) error {
 	return nil
 }
 
-// earlier returns the earlier of two times, of which the second may be none.
+// earlier returns the earlier of two times; the second may be zero.
 func earlier(a, b time.Time) time.Time {
 	if b.IsZero() || a.Before(b) {
 		return a
@@ -144,7 +142,7 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// RanOut says that err is that of a deadline of ours.
+// RanOut reports whether err is that of a deadline.
 func RanOut(err error) bool {
 	return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)
 }

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// Context returns a context that ends with the attempt, or when cancel is called, for
-// what waits in its own way. If it is to tell a deadline, that is when an attempt of an
-// agent that is not frozen has ended.
+// Context returns a context that ends with the attempt, or when cancel is called, for code that
+// waits in its own way. If tell is true, the context has a deadline: the end of the attempt if
+// the agent is not frozen.
 //
-// As long as mine says that it is the agent itself that has yet to do something, the end
-// is put off for a while: threads of one agent do not get to run in turn. It may be nil.
+// While mine, which may be nil, returns true, the agent itself has something to do; the end is
+// then put off for a while, because another thread of the agent may not have run yet.
 func (s *Stopwatch) Context(parent context.Context, tell bool, mine func() bool) (ctx context.Context, cancel func()) {
 	inner, end := context.WithCancelCause(parent)
 	s.mu.Lock()
@@ -41,7 +41,7 @@ func (s *Stopwatch) Context(parent context.Context, tell bool, mine func() bool)
 			more -= s.step
 			t.timer.Reset(s.step)
 		case more > 0 && late:
-			// What has come while the agent was away has to be seen first.
+			// What arrived while the agent did not run must be seen first.
 			more = 0
 			t.timer.Reset(s.step)
 		default:
@@ -57,9 +57,9 @@ func (s *Stopwatch) Context(parent context.Context, tell bool, mine func() bool)
 	}
 }
 
-// timed is a context that a stopwatch ends. To others its end is that of a deadline.
+// timed is a context that a stopwatch ends, with the error of a passed deadline.
 type timed struct {
-	context.Context // whose values these are
+	context.Context // for its values
 	inner           context.Context
 	tell            bool
 	last            time.Time
@@ -69,7 +69,7 @@ type timed struct {
 	canceled bool
 }
 
-// Deadline returns the deadline, if there is one to tell.
+// Deadline returns the deadline, if there is one.
 func (t *timed) Deadline() (time.Time, bool) {
 	if !t.tell {
 		return t.Context.Deadline()
@@ -80,17 +80,17 @@ func (t *timed) Deadline() (time.Time, bool) {
 	return t.last, true
 }
 
-// Done returns what is closed at the end.
+// Done returns a channel that is closed at the end.
 func (t *timed) Done() <-chan struct{} { return t.inner.Done() }
 
-// Err returns why it has ended.
+// Err returns why the context has ended.
 func (t *timed) Err() error {
 	err := t.inner.Err()
-	if err != nil && context.Cause(t.inner) == context.DeadlineExceeded { //nolint:errorlint // it is the very value
+	if err != nil && context.Cause(t.inner) == context.DeadlineExceeded { //nolint:errorlint // it is exactly this value
 		err = context.DeadlineExceeded
 	}
 	return err
 }
 
-// AfterFunc is what package context looks for, to begin no goroutine.
+// AfterFunc is for package context, which then starts no goroutine.
 func (t *timed) AfterFunc(f func()) (stop func() bool) { return context.AfterFunc(t.inner, f) }

@@ -16,22 +16,21 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action/dial"
 )
 
-// children are the processes that startChild has started and waitChild has not
-// reaped yet. It is the one global of this package, because what it mirrors is one
-// too: a process has one set of children, and anybody in it can take anybody's exit
-// status. So whoever runs ReapOrphans starts processes in no other way.
+// children are the processes that startChild has started and waitChild has not reaped yet. The
+// variable is global because a process has only one set of children, and any part of it can take
+// the exit status of any child. A program that runs ReapOrphans must start processes in no other
+// way.
 //
-// A pid or process group is signalled only with mu held and the process in own. Its
-// leader is then not reaped yet, a zombie at the most, and the kernel gives neither
-// number to anybody else.
+// A pid or process group is signalled only with mu held and the process in own. Its leader is
+// then not reaped yet, at most a zombie, and the kernel gives neither number to another process.
 var children = struct {
 	mu  sync.Mutex
 	own map[int]*child
-	// starting holds those who are between fork and own; suspect is the dead child
-	// that the reaper wonders about. See orphan.
+	// starting has the starts between fork and claim; suspect is the dead child that may
+	// be an orphan. See orphan.
 	starting *sync.WaitGroup
 	suspect  int
-	// reaped tells the reaper that one of ours is no longer in its way.
+	// reaped tells the reaper that a child in own has been reaped.
 	reaped chan struct{}
 }{
 	own:      make(map[int]*child),
@@ -39,13 +38,13 @@ var children = struct {
 	reaped:   make(chan struct{}, 1),
 }
 
-// child is a process of ours.
+// child is a process that the agent has started.
 type child struct{ pid int }
 
-// startChild starts a process as the leader of a group of its own. The group is
-// there before it returns: Go sets it in the child and returns after the exec.
+// startChild starts a process as the leader of a group of its own. The group exists when
+// startChild returns: Go sets the group in the child and returns after the exec.
 //
-// Pdeathsig is not set: it is sent when the thread that forked ends, not the
+// Pdeathsig is not set, because the kernel sends it when the forking thread ends, not the
 // process, and Go ends threads.
 func startChild(path string, argv []string, attr *syscall.ProcAttr) (*child, error) {
 	children.mu.Lock()
@@ -55,7 +54,7 @@ func startChild(path string, argv []string, attr *syscall.ProcAttr) (*child, err
 	defer starting.Done()
 
 	attr.Sys = &syscall.SysProcAttr{Setpgid: true}
-	// Not by package os, which waits for a process in a thread.
+	// Package os would wait for the process in a thread.
 	pid, err := syscall.ForkExec(path, argv, attr)
 	if err != nil {
 		return nil, err
@@ -65,7 +64,7 @@ func startChild(path string, argv []string, attr *syscall.ProcAttr) (*child, err
 	return c, nil
 }
 
-// claim enters c as ours. Until then orphan may suspect it, if it is dead already.
+// claim adds c to own. Before that orphan may suspect c, if c is dead already.
 func claim(c *child) {
 	children.mu.Lock()
 	defer children.mu.Unlock()
@@ -75,15 +74,15 @@ func claim(c *child) {
 	}
 }
 
-// over reports whether c has ended, and leaves it a zombie. An error is waitChild's to
-// tell, which cannot look either.
+// over reports whether c has ended, and leaves c a zombie. It drops an error, which waitChild
+// will meet and return.
 func (c *child) over() bool {
 	pid, err := exited(unix.P_PID, c.pid, unix.WNOHANG)
 	return pid != 0 || err != nil
 }
 
-// await waits until c has ended, and reports whether it has; it gives up when the
-// stopwatch does. The runtime's poller waits for the pidfd, if there is one.
+// await waits until c has ended or the attempt is over, and reports whether c has ended. The
+// runtime's poller waits for the pidfd, if there is one.
 func (c *child) await(watch *dial.Stopwatch) (over bool) {
 	fd, err := unix.PidfdOpen(c.pid, unix.PIDFD_NONBLOCK)
 	if err != nil {
@@ -108,11 +107,10 @@ func (c *child) await(watch *dial.Stopwatch) (over bool) {
 	return over
 }
 
-// glance is how often a command is looked at where the kernel has no descriptor of it
-// to wait for.
+// glance is the time between two looks at a command for which the kernel has no pidfd.
 const glance = 10 * time.Millisecond
 
-// watch does what await does, without a descriptor.
+// watch is await without a pidfd.
 func (c *child) watch(watch *dial.Stopwatch) (over bool) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -129,10 +127,9 @@ func (c *child) watch(watch *dial.Stopwatch) (over bool) {
 	return false
 }
 
-// killChild kills the group of c and reports whether c was running until then. That
-// c then ends is waitChild's to see. What even SIGKILL does not end (a process in
-// uninterruptible sleep, or one that has become another user's) makes the attempt
-// last: better a late turn than an overlap.
+// killChild kills the group of c and reports whether c was running until then. waitChild waits
+// for the end of c. A process that SIGKILL does not end (in uninterruptible sleep, or of another
+// user by now) makes the attempt last: a late turn is better than an overlap.
 func killChild(c *child) bool {
 	children.mu.Lock()
 	defer children.mu.Unlock()
@@ -142,30 +139,29 @@ func killChild(c *child) bool {
 	if pid, err := exited(unix.P_PID, c.pid, unix.WNOHANG); pid != 0 && err == nil {
 		return false
 	}
-	// Errors are of no use: ESRCH is the aim, and for EPERM there is no remedy.
+	// Errors do not matter: ESRCH is the aim, and there is no remedy for EPERM.
 	_ = unix.Kill(-c.pid, unix.SIGKILL)
-	// It may have moved to another group.
+	// The child may have moved to another group.
 	_ = unix.Kill(c.pid, unix.SIGKILL)
 	return true
 }
 
-// waitChild waits for c to end, kills what is left of its group, and reaps c, in
-// that order: see children. A background process would otherwise pile up from turn
-// to turn, or run into the next one. A kill of a group leaves no gap: a fork that is
-// under way in it either is seen by the kill or fails. What has not ended yet takes an
-// OS thread until it has.
+// waitChild waits for c to end, kills the rest of its group, and reaps c, in that order: see
+// children. Otherwise background processes would pile up from turn to turn, or run into the next
+// turn. A kill of a group leaves no gap: the kill reaches a fork that is under way, or the fork
+// fails. A child that has not ended yet takes an OS thread until it does.
 func waitChild(c *child) (exitState, error) {
 	_, lookErr := exited(unix.P_PID, c.pid, 0)
 
 	children.mu.Lock()
 	_ = unix.Kill(-c.pid, unix.SIGKILL)
 	if lookErr != nil {
-		// The kernel does not let us look (seccomp, an emulation): it may still run, and
-		// nobody will see it end in time. What it returns now is our doing.
+		// The kernel does not let the agent look (seccomp, an emulation): the child may still
+		// run. Its exit status is now the agent's doing.
 		_ = unix.Kill(c.pid, unix.SIGKILL)
 	}
-	// It has ended, so this does not wait. It is done with the lock held because from
-	// here on the next process may get the same pid.
+	// The child has ended, so reap does not wait. The lock is held because from here on
+	// the next process may get the same pid.
 	s, err := reap(c.pid)
 	delete(children.own, c.pid)
 	children.mu.Unlock()
@@ -187,13 +183,13 @@ func reap(pid int) (s waitStatus, err error) {
 	}
 }
 
-// waitStatus is how a child ended.
+// waitStatus says how a child ended.
 type waitStatus struct{ syscall.WaitStatus }
 
 // Success reports whether the child exited with 0.
 func (s waitStatus) Success() bool { return s.ExitCode() == 0 }
 
-// ExitCode returns what the child exited with, or -1 if a signal ended it.
+// ExitCode returns the exit code of the child, or -1 if a signal ended the child.
 func (s waitStatus) ExitCode() int { return s.ExitStatus() }
 
 // String names the signal that ended the child.
@@ -205,11 +201,11 @@ func (s waitStatus) String() string {
 	return text
 }
 
-// exited returns the pid of a child that has ended, and leaves it a zombie. It waits
-// for one, or with WNOHANG returns 0 if there is none.
+// exited returns the pid of a child that has ended, and leaves the child a zombie. It waits for
+// one; with WNOHANG it returns 0 if there is none.
 func exited(idType, id, options int) (int, error) {
-	// The pid is the first field of a union that unix.Siginfo does not spell out: it
-	// comes after three int32 and is aligned as a pointer.
+	// The pid is the first field of a union that unix.Siginfo does not declare: the union
+	// follows three int32 and is aligned like a pointer.
 	const align = unsafe.Sizeof(uintptr(0))
 	const pidOffset = (3*unsafe.Sizeof(int32(0)) + align - 1) / align * align
 

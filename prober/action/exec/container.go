@@ -17,18 +17,18 @@ import (
 
 // Runner runs commands inside the container of a target.
 type Runner interface {
-	// Exec runs a command, with env added to the container's own, until it ends or ctx
-	// does, and returns its exit code. Stdout and stderr go to output, which takes all.
+	// Exec runs a command, with env added to the container's environment, until the command
+	// or ctx ends, and returns the exit code. Stdout and stderr go to output.
 	//
-	// An error for which errors.Is(err, context.DeadlineExceeded) says that the command
-	// ran out of ctx's time. One that has NotStarted() bool, and true, says that it did
-	// not begin. No error but the first says anything of the target.
+	// If errors.Is(err, context.DeadlineExceeded), the command ran out of ctx's time. An
+	// error with a method NotStarted() bool that returns true says that the command did not
+	// begin. Only the first error says anything about the target.
 	Exec(ctx context.Context, target string, command, env []string, output io.Writer) (exitCode int, err error)
 }
 
-// NewIn returns the action that runs a command inside t's own container, as a
-// kubelet does: in its file system, with its user and environment. Of the target's
-// variables it gets all, of the agent's none.
+// NewIn returns the action that runs a command inside t's own container, as a kubelet does: in
+// the container's file system, with its user and environment. The command gets all variables of
+// the target and none of the agent.
 func NewIn(run Runner, t *config.Target, p *config.Probe) action.Func {
 	return func(ctx context.Context) (action.Outcome, error) {
 		if err := ctx.Err(); err != nil {
@@ -47,7 +47,7 @@ func NewIn(run Runner, t *config.Target, p *config.Probe) action.Func {
 		case err == nil && code == 0:
 			return action.Outcome{Success: true, Output: string(output)}, nil
 		case err == nil:
-			// Above 128 it was a signal, most likely; what the runtime has is a number.
+			// A code above 128 was most likely a signal, but the runtime reports only the code.
 			return action.Outcome{Reason: action.ExitCode, Output: string(output), ExitCode: code}, nil
 		}
 		var not interface{ NotStarted() bool }
@@ -64,13 +64,14 @@ func NewIn(run Runner, t *config.Target, p *config.Probe) action.Func {
 	}
 }
 
-// tooLong is the outcome of a command that took too long.
+// tooLong returns the outcome of a command that took too long.
 func tooLong(e *config.Exec) action.Outcome {
 	text := fmt.Sprintf("command %q timed out", strings.Join(e.Command, " "))
 	return action.Outcome{Reason: action.Timeout, Output: action.Clip(text)}
 }
 
-// asWritten undoes in a text what was expanded in a command: it may hold secrets.
+// asWritten replaces expanded parts of a command in a text by their form in the configuration:
+// the expansion may contain secrets.
 func asWritten(text string, expanded, written []string) string {
 	for i, arg := range expanded {
 		if arg != written[i] && arg != "" {
@@ -80,7 +81,7 @@ func asWritten(text string, expanded, written []string) string {
 	return text
 }
 
-// firstBytes keeps the first 10 KiB of what is written to it, and takes the rest.
+// firstBytes is a writer that keeps the first 10 KiB and drops the rest.
 type firstBytes []byte
 
 func (b *firstBytes) Write(p []byte) (int, error) {

@@ -21,18 +21,18 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action/dial"
 )
 
-// outputGrace is how long output is awaited, twice at most, once the command has
-// ended and its group has been killed. Only a process that has left the group can
-// still hold the pipe open then, and no attempt waits for such a one.
+// outputGrace is how long the agent waits for output, at most twice, once the command has ended
+// and its group has been killed. Only a process that has left the group can then hold the pipe
+// open, and no attempt waits for such a process.
 const outputGrace = 50 * time.Millisecond
 
-// New returns the action that runs a command: no shell, the agent's working
-// directory and environment plus the target's variables, no input. An attempt costs
-// two file descriptors (the output, the pidfd) for as long as the command runs, and no
-// thread; a few descriptors more while it starts.
+// New returns the action that runs a command: no shell, the agent's working directory and
+// environment plus the target's variables, no input. While the command runs, an attempt costs two
+// file descriptors (the output, the pidfd) and no thread; while the command starts, a few more
+// descriptors.
 //
-// Argv and environment are made anew for each attempt: that is cheap beside a fork,
-// and tens of thousands of probes at rest then hold none of it.
+// Each attempt makes argv and environment anew: that is cheap beside a fork, and saves memory
+// with tens of thousands of probes.
 func New(t *config.Target, p *config.Probe) action.Func {
 	return func(ctx context.Context) (action.Outcome, error) {
 		if err := ctx.Err(); err != nil {
@@ -42,13 +42,13 @@ func New(t *config.Target, p *config.Probe) action.Func {
 	}
 }
 
-// ended is how a command ended.
+// ended says how a command ended.
 type ended struct {
 	exitState
 	err error
 }
 
-// exitState is what is known of a command that has ended; os.ProcessState has it, too.
+// exitState is the state of a command that has ended; os.ProcessState implements it, too.
 type exitState interface {
 	Success() bool
 	ExitCode() int // below 0 if a signal ended it
@@ -86,8 +86,7 @@ func runCommand(ctx context.Context, t *config.Target, p *config.Probe) (action.
 	return exitOutcome(end.exitState, output), nil
 }
 
-// shut closes a file through which nothing of ours was written, so that there is no
-// error to heed.
+// shut closes a file to which the agent has written nothing, so that an error does not matter.
 func shut(f *os.File) { _ = f.Close() }
 
 func exitOutcome(end exitState, output string) action.Outcome {
@@ -97,31 +96,31 @@ func exitOutcome(end exitState, output string) action.Outcome {
 	case end.ExitCode() >= 0:
 		return action.Outcome{Reason: action.ExitCode, Output: output, ExitCode: end.ExitCode()}
 	}
-	// Killed by a signal, and not by us. Such a command has rarely said anything.
+	// A signal that the agent did not send has killed the command, which rarely has output.
 	if output == "" {
 		output = end.String()
 	}
 	outcome := action.Outcome{Reason: action.Signal, Output: output}
 	if s, ok := end.(interface{ Signal() syscall.Signal }); ok {
-		outcome.ExitCode = 128 + int(s.Signal()) // as a shell says it
+		outcome.ExitCode = 128 + int(s.Signal()) // as in a shell
 	}
 	return outcome
 }
 
-// readOutput reads r to its end or its deadline, so that the writer never stalls, and
-// returns the first 10 KiB, of which kept has been read. It holds no more memory than
-// the output needs.
+// readOutput reads r to its end or its deadline, so that the writer never stalls, and returns the
+// first 10 KiB, of which kept has been read already. It uses no more memory than the output
+// needs.
 func readOutput(r *os.File, kept []byte) string {
 	more, err := io.ReadAll(io.LimitReader(r, int64(action.MaxOutput-len(kept))))
 	kept = append(kept, more...)
 	switch {
 	case err == nil && len(kept) == action.MaxOutput:
-		// An error here means what it means there: no more is wanted.
+		// As above, after an error no more output is wanted.
 		_, _ = io.Copy(io.Discard, r)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		// A deadline that has passed ends a read even if there is something to read, and
-		// on a busy machine it may have passed before the first read of all. So look
-		// again: what the command has written is there.
+		// A passed deadline ends a read even if there is something to read, and on a busy
+		// machine the deadline may pass before the first read. So look again: the command's
+		// output is there.
 		if r.SetReadDeadline(time.Now().Add(outputGrace)) == nil {
 			rest, _ := io.ReadAll(io.LimitReader(r, int64(action.MaxOutput-len(kept))))
 			kept = append(kept, rest...)
@@ -130,13 +129,12 @@ func readOutput(r *os.File, kept []byte) string {
 	return string(kept)
 }
 
-// notStarted is the outcome of a command that could not be started. That says
-// something of the agent or its file system, nothing of the target, so it is an
-// error and counts for nothing (rule 11.4).
+// notStarted returns the outcome of a command that could not be started: an error, which does not
+// count, because the cause is the agent or its file system and not the target (rule 11.4).
 //
-// Texts show the command as the configuration has it: expanded, it may hold
-// secrets. For that reason only the innermost error is shown, too; those around it
-// name the expanded path.
+// Texts show the command as in the configuration, because the expanded command may contain
+// secrets. For the same reason only the innermost error is shown: the outer ones name the
+// expanded path.
 func notStarted(e *config.Exec, err error) (action.Outcome, error) {
 	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
 		err = inner
@@ -145,7 +143,7 @@ func notStarted(e *config.Exec, err error) (action.Outcome, error) {
 	return action.Outcome{Reason: action.ExecStart, Output: action.Clip(err.Error())}, err
 }
 
-// searchPath returns env's PATH: the one that the command will see.
+// searchPath returns env's PATH, which the command will see.
 func searchPath(env []string) string {
 	for _, entry := range env {
 		if name, value, ok := strings.Cut(entry, "="); ok && isPath(name) {
@@ -158,6 +156,6 @@ func searchPath(env []string) string {
 // Address returns nothing: a command has no address.
 func Address(*config.Target, *config.Probe) string { return "" }
 
-// Files returns how many files an attempt has open at most, but for the moment in which
-// the command is started: its output and its pidfd, or two connections to Docker.
+// Files returns how many files an attempt has open at most, except while the command starts: its
+// output and its pidfd, or two connections to Docker.
 func Files(*config.Target, *config.Probe) int { return 2 }

@@ -19,8 +19,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action/dial"
 )
 
-// locate returns what to execute. With a slash it is a path, and the kernel itself says
-// what is wrong with one.
+// locate returns the file to execute. A name with a slash is a path, about which the kernel
+// itself reports errors.
 func locate(file string, env []string) (string, error) {
 	if strings.Contains(file, "/") {
 		return file, nil
@@ -28,8 +28,8 @@ func locate(file string, env []string) (string, error) {
 	return config.LookCommand(file, searchPath(env))
 }
 
-// startPiped starts a command without input and returns where its output comes. One
-// pipe for stdout and stderr keeps what is written in the order it was written.
+// startPiped starts a command without input and returns the pipe of its output. Stdout and stderr
+// share the pipe, which keeps their order.
 func startPiped(path string, argv, env []string) (c *child, output *os.File, err error) {
 	stdin, err := null.open()
 	if err != nil {
@@ -39,13 +39,13 @@ func startPiped(path string, argv, env []string) (c *child, output *os.File, err
 	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
 		return nil, nil, os.NewSyscallError("pipe2", err)
 	}
-	// The child has its own copy; with ours open the pipe would never end.
+	// The child has its own copy; while this one is open the pipe does not end.
 	defer func() { _ = unix.Close(pipe[1]) }()
-	// Our end alone: the command's must block.
+	// Only this end: the command's must block.
 	err = unix.SetNonblock(pipe[0], true)
 	r := os.NewFile(uintptr(pipe[0]), "|0")
 	if err == nil {
-		err = r.SetReadDeadline(time.Time{}) // fails where the poller did not take it
+		err = r.SetReadDeadline(time.Time{}) // fails if the poller did not accept the pipe
 	}
 	if err == nil {
 		w := uintptr(pipe[1])
@@ -58,8 +58,7 @@ func startPiped(path string, argv, env []string) (c *child, output *os.File, err
 	return c, r, nil
 }
 
-// null is what commands read, which have no input: opened by the first, and never
-// closed.
+// null is the input of all commands, opened by the first and never closed.
 var null nullFile
 
 type nullFile struct {
@@ -78,16 +77,15 @@ func (n *nullFile) open() (fd uintptr, err error) {
 	return n.file.Fd(), nil
 }
 
-// soon is how long nothing but the output of a command is awaited.
+// soon is how long follow waits for the end of the output alone.
 const soon = 10 * time.Millisecond
 
-// follow takes what a command writes until it ends, or is ended by the stopwatch or by
-// ctx, and reaps it. No thread waits meanwhile, the runtime's poller does: a thread that
-// is in the kernel for long keeps the scheduler awake, which looks for it every few
-// microseconds.
+// follow reads the output of a command until the command ends, or the stopwatch or ctx ends it,
+// and reaps the command. The runtime's poller waits, and no thread: a thread that is in the kernel
+// for long keeps the scheduler awake, which looks at it every few microseconds.
 //
-// Most commands end soon, and their output with them: so its end is awaited first, and
-// the end of the command only if it is not over then, or has left the output to others.
+// Most commands end soon, and their output with them. So follow first waits for the end of the
+// output, and for the end of the command only if the output goes on, or others hold it.
 func follow(ctx context.Context, c *child, r *os.File, watch *dial.Stopwatch) (output string, end ended, timedOut bool) {
 	var killing sync.WaitGroup
 	killing.Add(1)
@@ -103,8 +101,8 @@ func follow(ctx context.Context, c *child, r *os.File, watch *dial.Stopwatch) (o
 	}
 	over := whole && c.over()
 	if !over && !c.await(watch) {
-		// The command may have ended in time with nobody there to see it, because the
-		// agent was frozen or starved: then its exit status counts.
+		// The command may have ended in time without the agent seeing that, because the agent
+		// was frozen or starved: then the exit status counts.
 		timedOut = killChild(c)
 	}
 	end.exitState, end.err = waitChild(c)
@@ -114,13 +112,13 @@ func follow(ctx context.Context, c *child, r *os.File, watch *dial.Stopwatch) (o
 	if whole {
 		return string(kept), end, timedOut
 	}
-	// Everything in the group is dead: what is in the pipe is read to its end, which
-	// comes at once, unless a process that has left the group holds it open.
+	// Everything in the group is dead: the pipe ends at once, unless a process that has
+	// left the group holds it open.
 	_ = r.SetReadDeadline(time.Now().Add(outputGrace)) // see startPiped
 	return <-rest, end, timedOut
 }
 
-// readSoon reads r for a moment, and reports whether that was all of it.
+// readSoon reads r until deadline, and reports whether it has reached the end.
 func readSoon(r *os.File, deadline time.Time) (kept []byte, whole bool) {
 	if at := time.Now().Add(soon); at.Before(deadline) {
 		deadline = at
@@ -131,5 +129,5 @@ func readSoon(r *os.File, deadline time.Time) (kept []byte, whole bool) {
 	return kept, err == nil && len(kept) < action.MaxOutput
 }
 
-// isPath reports whether name is that of the variable that commands are searched in.
+// isPath reports whether name is the name of the variable PATH.
 func isPath(name string) bool { return name == "PATH" }

@@ -16,16 +16,16 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action/dial"
 )
 
-// On systems other than Linux a command is killed alone: processes that it has
-// started live on. Production runs on Linux; elsewhere the agent is for development.
+// On systems other than Linux a kill reaches only the command: its child processes live on.
+// Production runs on Linux; elsewhere the agent is for development.
 
-// locate returns what to execute.
+// locate returns the file to execute.
 func locate(file string, env []string) (string, error) {
 	return config.LookCommand(file, searchPath(env))
 }
 
-// startPiped starts a command without input and returns where its output comes. One
-// pipe for stdout and stderr keeps what is written in the order it was written.
+// startPiped starts a command without input and returns the pipe of its output. Stdout and stderr
+// share the pipe, which keeps their order.
 func startPiped(path string, argv, env []string) (child *os.Process, output *os.File, err error) {
 	stdin, err := os.Open(os.DevNull)
 	if err != nil {
@@ -36,7 +36,7 @@ func startPiped(path string, argv, env []string) (child *os.Process, output *os.
 	if err != nil {
 		return nil, nil, err
 	}
-	// The child has its own copy; with ours open the pipe would never end.
+	// The child has its own copy; while this one is open the pipe does not end.
 	defer shut(w)
 	child, err = os.StartProcess(path, argv, &os.ProcAttr{Env: env, Files: []*os.File{stdin, w, w}})
 	if err != nil {
@@ -49,8 +49,7 @@ func startPiped(path string, argv, env []string) (child *os.Process, output *os.
 // killChild kills p and reports whether it was running until then.
 func killChild(p *os.Process) bool { return p.Kill() == nil }
 
-// follow takes what a command writes until it ends, or is ended by the stopwatch or by
-// ctx.
+// follow reads the output of a command until the command ends, or the stopwatch or ctx ends it.
 func follow(ctx context.Context, child *os.Process, r *os.File, watch *dial.Stopwatch) (output string, end ended, timedOut bool) {
 	limited, cancel := watch.Context(ctx, false, nil)
 	defer cancel()
@@ -65,14 +64,14 @@ func follow(ctx context.Context, child *os.Process, r *os.File, watch *dial.Stop
 	select {
 	case end = <-done:
 	case <-limited.Done():
-		// It may have ended in time with nobody there to see it: then its exit status
-		// counts.
+		// The command may have ended in time without the agent seeing that: then the exit
+		// status counts.
 		timedOut = killChild(child)
 		end = <-done
 	}
 
-	// What is in the pipe is read to its end, unless a process that it has started
-	// holds it open.
+	// The pipe is read to its end, unless a process that the command has started holds it
+	// open.
 	if r.SetReadDeadline(time.Now().Add(outputGrace)) != nil {
 		// Pipes of Windows have no deadlines; a close ends a read there.
 		closer := time.AfterFunc(outputGrace, func() { shut(r) })
@@ -81,7 +80,7 @@ func follow(ctx context.Context, child *os.Process, r *os.File, watch *dial.Stop
 	return <-read, end, timedOut
 }
 
-// isPath reports whether name is that of the variable that commands are searched in.
+// isPath reports whether name is the name of the variable PATH.
 func isPath(name string) bool {
 	return name == "PATH" || runtime.GOOS == "windows" && strings.EqualFold(name, "PATH")
 }

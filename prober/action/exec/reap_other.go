@@ -7,5 +7,5 @@ package exec
 
 import "context"
 
-// ReapOrphans returns at once: only on Linux is the agent ever PID 1.
+// ReapOrphans returns at once: the agent is PID 1 only on Linux.
 func ReapOrphans(context.Context) {}

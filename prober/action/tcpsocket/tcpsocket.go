@@ -36,7 +36,7 @@ func New(t *config.Target, p *config.Probe) action.Func {
 		if err != nil {
 			return watch.Judge(action.Failed(ctx, err, err.Error()))
 		}
-		// It has connected, and that was the question (rule 10.4).
+		// A connection is a success, however its close goes (rule 10.4).
 		return action.Outcome{Success: true}, nil
 	}
 }
