@@ -17,24 +17,24 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action/dial"
 )
 
-// call asks over a connection whose answer is not plain. It reads each frame that a
-// server may send, and never sends the server more than the server takes.
+// call asks over a connection whose answer is not plain. It reads each frame that a server may
+// send, and never sends the server more than the server accepts.
 //
-// An answer is 15 bytes or so. The server gets one window for it and no credit beyond.
+// An answer has about 15 bytes, so the server gets one window and no further credit.
 type call struct {
 	*attempt
 	conn   io.ReadWriter
 	in     *http2.Framer
 	seen   *sight // what the glance has read
-	replay int    // how much of it the call has read again
+	replay int    // how much of seen the call has read again
 
 	out     *http2.Framer
-	pending bytes.Buffer // what is to be written before the next read
-	skip    int          // how much of what is written the glance has written
+	pending bytes.Buffer // to be written before the next read
+	skip    int          // how much of the output the glance has written already
 
 	ahead bool // the request is under way
 
-	// What the server takes.
+	// What the server accepts.
 	streams    uint32 // some, until the server gives a number
 	window     int64  // of a new stream
 	quota      int64  // of the connection
@@ -45,7 +45,7 @@ type call struct {
 	stream   *stream
 }
 
-// newCall returns a call over conn, of which s has seen the beginning.
+// newCall returns a call over conn, the beginning of which s has seen.
 func newCall(a *attempt, conn io.ReadWriter, s *sight, ahead bool) *call {
 	c := &call{
 		attempt: a, conn: conn, seen: s, skip: s.sent, ahead: ahead,
@@ -60,8 +60,8 @@ func newCall(a *attempt, conn io.ReadWriter, s *sight, ahead bool) *call {
 	return c
 }
 
-// Read reads what the glance has seen, and then on. Before Read waits for the server, the
-// server gets what is due to it. Only the framer's buffer calls Read.
+// Read reads what the glance has seen, and then from the connection. Before Read waits for the
+// server, it writes the pending frames. Only the framer's buffer calls Read.
 func (c *call) Read(p []byte) (int, error) {
 	if c.replay < c.seen.n {
 		n := copy(p, c.seen.buf[c.replay:c.seen.n])
@@ -82,7 +82,7 @@ func (c *call) Read(p []byte) (int, error) {
 	return c.conn.Read(p)
 }
 
-// run asks, and waits for how it ends.
+// run asks, and returns how the call ended.
 func (c *call) run() ending {
 	frame, err := c.in.ReadFrame()
 	if err != nil {
@@ -117,8 +117,8 @@ func (c *call) run() ending {
 	}
 }
 
-// ask makes the request as stream id and waits for its end. It returns false if the
-// request is to be made again.
+// ask makes the request as stream id and waits for its end. It returns false if the request
+// must be made again.
 func (c *call) ask(id uint32) (end ending, ok bool) {
 	if !c.ahead {
 		for {
@@ -206,7 +206,7 @@ func (c *call) next() error {
 	return nil
 }
 
-// of returns the stream of that number, if that stream is open.
+// of returns the stream with that ID, if it is open.
 func (c *call) of(id uint32) *stream {
 	if c.stream == nil || c.stream.id != id || c.stream.ended {
 		return nil
@@ -214,7 +214,7 @@ func (c *call) of(id uint32) *stream {
 	return c.stream
 }
 
-// send sends of the request what the server takes.
+// send sends as much of the request as the server accepts.
 func (c *call) send() {
 	for s := c.stream; s != nil && s.open && !s.ended; {
 		n := min(int64(len(s.unsent)), peerFrame, s.window, c.quota)
@@ -229,7 +229,7 @@ func (c *call) send() {
 	}
 }
 
-// apply takes note of what the server takes.
+// apply records what the server accepts.
 func (c *call) apply(frame *http2.SettingsFrame) {
 	if frame.IsAck() {
 		return

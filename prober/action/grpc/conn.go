@@ -15,7 +15,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action/dial"
 )
 
-// ending is what came of a connection.
+// ending says how a connection ended.
 type ending struct {
 	how     how
 	outcome action.Outcome // of answered
@@ -25,7 +25,7 @@ type ending struct {
 type how int
 
 const (
-	unconnected how = iota // there was none
+	unconnected how = iota // no connection was made
 	answered               // the call has an outcome
 	sentAway               // the server did not look at the request
 	restart                // the request was sent too early
@@ -34,9 +34,9 @@ const (
 // errNoALPN refuses a TLS server that has not agreed to HTTP/2, as grpc-go does.
 var errNoALPN = errors.New("the server has not agreed to HTTP/2")
 
-// connection makes one connection and asks over it. It takes until the end of the
-// attempt at most; up to the point where it is ready, no longer than a try to connect
-// may take whose failure would be followed by pause.
+// connection makes one connection and asks over it, until the end of the attempt at the latest.
+// The connection must be ready within the time of a try to connect, given the pause that would
+// follow a failure.
 func (a *attempt) connection(pause time.Duration) ending {
 	var ready time.Time
 	if longest := max(minConnect, pause); longest < a.watch.Left() {
@@ -50,8 +50,8 @@ func (a *attempt) connection(pause time.Duration) ending {
 	return a.talk(socket, ready)
 }
 
-// talk asks over a connection, which has to be ready at a point in time, if that is not
-// zero, and closes it.
+// talk asks over a connection, which must be ready by the given time, unless that is zero, and
+// closes the connection.
 func (a *attempt) talk(socket net.Conn, ready time.Time) ending {
 	a.socket, a.timed = socket, dial.TimedConn{Conn: socket, Watch: &a.watch}
 	defer a.hangUp()
@@ -59,7 +59,7 @@ func (a *attempt) talk(socket net.Conn, ready time.Time) ending {
 		_ = a.timed.SetDeadline(ready)
 	}
 
-	// A done ctx ends whatever is going on. Who ends it is waited for.
+	// A done ctx ends whatever is going on. hangUp waits for that.
 	a.cutting.Add(1)
 	stop := context.AfterFunc(a.ctx, a.cut)
 	defer func() {
@@ -91,23 +91,23 @@ func (a *attempt) talk(socket net.Conn, ready time.Time) ending {
 		opening = opening[:a.preface]
 	}
 	ahead := len(opening) > a.preface
-	// Where it is not possible to write, there is something to be read about it.
+	// If a write fails, a read will say why.
 	_, err := conn.Write(opening)
 
-	s := sights.Get().(*sight) //nolint:forcetypeassert // of its New
+	s := sights.Get().(*sight) //nolint:forcetypeassert // New returns no other type
 	defer s.release()
 	if ahead && err == nil {
 		if status, ok := s.glance(conn); ok {
 			return ending{how: answered, outcome: serving(status)}
 		}
 		if s.state > awaitSettings && dial.RanOut(s.err) && !a.watch.Over() {
-			s.err = nil // it was only the try that ran out, and that has come to its end
+			s.err = nil // only the time of the try ran out, and the try has succeeded
 		}
 	}
 	return newCall(a, conn, s, ahead).run()
 }
 
-// dial connects, to an IP address by hand: a net.Dialer costs more than the question.
+// dial connects, to an IP address by hand, because a net.Dialer costs more than the question.
 func (a *attempt) dial(until time.Time) (net.Conn, error) {
 	if a.literal.IsValid() {
 		return dial.IP(a.ctx, a.literal, &a.watch, until)
@@ -139,15 +139,15 @@ func (a *attempt) settle() {
 	}
 }
 
-// hear takes note of what went wrong on the way to a connection. That the attempt is
-// over says nothing of the target, but that it does not answer.
+// hear records what went wrong on the way to a connection. The end of the attempt is not such an
+// error: it only says that the target does not answer.
 func (a *attempt) hear(err error) {
 	if !a.ready && (!dial.RanOut(err) || !a.watch.Over()) {
 		a.heard = err
 	}
 }
 
-// hangUp closes the connection. After the deadline nobody waits for the peer, although
+// hangUp closes the connection. After the deadline hangUp does not wait for the peer, although
 // the socket lingers.
 func (a *attempt) hangUp() {
 	if tcp, ok := a.socket.(*net.TCPConn); ok && a.watch.Over() {
@@ -156,7 +156,7 @@ func (a *attempt) hangUp() {
 	_ = a.socket.Close()
 }
 
-// goodbye ends TLS in good manners, as long as there is time.
+// goodbye ends TLS gracefully, if there is time.
 func (a *attempt) goodbye(secure *tls.Conn) {
 	if !a.watch.Over() {
 		_ = secure.CloseWrite()

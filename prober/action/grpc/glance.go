@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// sightSize is how much a server may say that is to be understood at a glance.
+	// sightSize is the most that a glance reads.
 	sightSize = 4 << 10
 
-	// sightHeaders is how much its headers may come to once unpacked.
+	// sightHeaders is the most that headers may have once unpacked.
 	sightHeaders = 8 << 10
 
 	frameHeader   = 9
@@ -26,21 +26,21 @@ const (
 	tableSize     = 4096 // of hpack, unless agreed otherwise
 )
 
-// sight is what is needed to understand an answer at a glance. It changes nothing and
-// decides nothing that could not be done again by who looks closely.
+// sight is the state of a glance at an answer. A glance decides only about plain good answers; a
+// call can do the rest again.
 type sight struct {
 	buf  [sightSize]byte
-	n    int   // how much of buf there is
+	n    int   // how much of buf is filled
 	err  error // why there is no more
 	acks []byte
-	sent int // how many of acks
+	sent int // how many bytes of acks
 
 	state   progress
 	status  int32
 	table   *hpack.Decoder
-	headers int  // their size so far
+	headers int  // size of the headers so far
 	fields  int  // how many in this block
-	plain   bool // there is nothing about the headers to look at closely
+	plain   bool // all headers are plain
 	spoilt  bool // table cannot be used again
 	grpc    bool // has the content type
 	ok      bool // has the status 0
@@ -63,7 +63,7 @@ var sights = sync.Pool{New: func() any {
 	return s
 }}
 
-// release puts s back. A table that has not come to the end of a block is thrown away.
+// release puts s back into the pool. It drops a table that has not reached the end of a block.
 func (s *sight) release() {
 	table, acks := s.table, s.acks[:0]
 	if s.spoilt || cap(acks) > sightSize {
@@ -76,12 +76,12 @@ func (s *sight) release() {
 	sights.Put(s)
 }
 
-// glance reads until it has seen a server's health, or something that is to be looked
-// at closely: then it returns false, and buf and err are all that has come.
+// glance reads until it has seen a server's health, or something that is not plain: then it
+// returns false, and buf and err have everything that has come.
 func (s *sight) glance(conn io.ReadWriter) (status int32, ok bool) {
 	for done := 0; ; {
 		if s.sent < len(s.acks) {
-			// Where it is not possible to write, there is something to be read about it.
+			// If a write fails, a read will say why.
 			n, _ := conn.Write(s.acks[s.sent:])
 			s.sent += n
 			if s.sent < len(s.acks) {
@@ -117,8 +117,7 @@ func (s *sight) glance(conn io.ReadWriter) (status int32, ok bool) {
 	}
 }
 
-// frame looks at one frame. It returns false if there is more about it than meets
-// the eye.
+// frame looks at one frame. It returns false if the frame is not plain.
 func (s *sight) frame(frame []byte) bool {
 	kind, flags := http2.FrameType(frame[3]), http2.Flags(frame[4])
 	stream := binary.BigEndian.Uint32(frame[5:])
@@ -127,7 +126,7 @@ func (s *sight) frame(frame []byte) bool {
 		return kind == http2.FrameSettings && flags == 0 && stream == 0 && s.settings(payload)
 	}
 	switch kind {
-	case http2.FrameSettings: // a server's second ones are rare
+	case http2.FrameSettings: // a server's second SETTINGS are rare
 		return flags == http2.FlagSettingsAck && stream == 0 && len(payload) == 0
 	case http2.FrameWindowUpdate:
 		return stream <= 1 && len(payload) == 4 && binary.BigEndian.Uint32(payload)<<1 != 0
@@ -161,8 +160,8 @@ func (s *sight) frame(frame []byte) bool {
 	}
 }
 
-// settings looks at what the server takes. The request has been sent, as far as all
-// servers take it; one that takes less is to be asked with care.
+// settings looks at what the server accepts. The request, which almost all servers accept, has
+// been sent already; settings returns false for a server that accepts less.
 func (s *sight) settings(payload []byte) bool {
 	if len(payload)%6 != 0 {
 		return false
@@ -229,7 +228,7 @@ func (s *sight) field(f hpack.HeaderField) {
 	}
 }
 
-// plainName says whether a header of that name is one that nobody has to look at.
+// plainName reports whether a header of that name does not matter.
 func plainName(name string) bool {
 	for _, c := range []byte(name) {
 		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '_' {

@@ -3,15 +3,15 @@
 
 // Package grpc asks a target's grpc.health.v1.Health, as the kubelet does.
 //
-// The kubelet asks through grpc-go. For two frames each way that library takes many times
-// the CPU and the memory of the question, so this package asks by hand. Success, failure and
-// reason are those of grpc-go, which the tests hold every answer against; the texts are the
-// kubelet's, with words of our own where the kubelet's quote the library.
+// The kubelet asks through grpc-go. For two frames each way that library takes many times the
+// CPU and the memory of the question, so this package asks by hand. Success, failure and reason
+// are those of grpc-go, with which the tests compare every answer; the texts are the kubelet's,
+// with other words where the kubelet's texts quote the library.
 //
-// A connection is tried in two ways. The first (glance.go) knows nothing but the answer of
-// a server that is well. All else goes, from its first byte on, to the second (call.go for
-// the connection, stream.go for the answer), which knows what else grpc-go takes for an
-// answer. Whatever neither of them knows fails the call.
+// An answer is read in two ways. The first (glance.go) knows only the answer of a healthy server.
+// Any other answer goes, from its first byte on, to the second (call.go for the connection,
+// stream.go for the answer), which knows what else grpc-go accepts as an answer. Anything that
+// neither knows fails the call.
 package grpc
 
 import (
@@ -30,17 +30,16 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action/dial"
 )
 
-// check is what the attempts of a grpc probe have in common.
+// check is what the attempts of a grpc probe share.
 type check struct {
 	address string
-	literal netip.AddrPort // the address, if it is one that needs no look-up
+	literal netip.AddrPort // the address, if no look-up is needed
 	timeout time.Duration
 	dialer  *net.Dialer
 	tls     *tls.Config // nil in plaintext
 	question
 
-	// careful is set while the server is one that does not take a request before it
-	// has said how much it takes.
+	// careful is set if the server does not accept a request before its own settings.
 	careful atomic.Bool
 }
 
@@ -64,8 +63,8 @@ func New(t *config.Target, p *config.Probe) action.Func {
 	return g.attempt
 }
 
-// tlsFor is the TLS of a client of HTTP/2: without verification, as httpGet over HTTPS,
-// and with what RFC 9113 lets HTTP/2 use.
+// tlsFor returns the TLS configuration of an HTTP/2 client: without verification, as in httpGet
+// over HTTPS, and with what RFC 9113 permits.
 func tlsFor(authority string) *tls.Config {
 	host, _, err := net.SplitHostPort(authority)
 	if err != nil {
@@ -93,7 +92,7 @@ const (
 	minConnect = 20 * time.Second
 )
 
-// pauseAfter is how long to wait after so many failed tries in a row and this one.
+// pauseAfter returns how long to wait after a failed try that followed that many failures.
 func pauseAfter(failures int) time.Duration {
 	if failures == 0 {
 		return firstPause
@@ -105,8 +104,8 @@ func pauseAfter(failures int) time.Duration {
 	return time.Duration(pause * (1 + pauseVary*(2*rand.Float64()-1)))
 }
 
-// freeRedials is how many connections may follow one another at once because the server
-// sent the request away unread. grpc-go knows no bound.
+// freeRedials is how many connections may follow without a pause if the server did not look at
+// the request. grpc-go has no such bound.
 const freeRedials = 3
 
 // attempt is one attempt.
@@ -115,7 +114,7 @@ type attempt struct {
 	ctx   context.Context
 	watch dial.Stopwatch
 
-	// socket is the connection there is, and timed and wire it again.
+	// socket is the present connection; timed and wire wrap it.
 	socket  net.Conn
 	timed   dial.TimedConn
 	wire    heardConn
@@ -124,23 +123,23 @@ type attempt struct {
 	// heard is the last thing that went wrong on the way to a connection.
 	heard error
 
-	// ready says that there has been a connection: what goes wrong from then on is the
-	// call's failure, not the connect's.
+	// ready says that there has been a connection: later errors fail the call, not the
+	// connect.
 	ready bool
 
-	// again says that the request has been repeated. It is at most once.
+	// again says that the request has been repeated, which happens at most once.
 	again bool
 }
 
-// attempt connects and asks once, both within the timeout. It connects again and again
-// while there is time (rule 12.1).
+// attempt connects and asks once, both within the timeout. It tries to connect as long as there
+// is time (rule 12.1).
 func (g *check) attempt(ctx context.Context) (action.Outcome, error) {
 	a := &attempt{check: g, ctx: ctx}
 	a.watch.Start(g.timeout)
 	return a.watch.Judge(a.outcome(ctx))
 }
 
-// outcome is what the attempt comes to.
+// outcome returns the outcome of the attempt.
 func (a *attempt) outcome(ctx context.Context) (action.Outcome, error) {
 	for failures, redials := 0, 0; ; {
 		pause := pauseAfter(failures)
@@ -160,8 +159,8 @@ func (a *attempt) outcome(ctx context.Context) (action.Outcome, error) {
 			}
 		case unconnected:
 			if a.ready && !a.watch.Over() {
-				// Connected once, and now not any more: the call fails, as one that does
-				// not wait for a connection.
+				// The connection was ready once, and the next try failed: the call fails,
+				// because it does not wait for a connection.
 				if action.Exhausted(end.err) {
 					return action.Failed(ctx, end.err, end.err.Error())
 				}
@@ -182,8 +181,8 @@ func (a *attempt) outcome(ctx context.Context) (action.Outcome, error) {
 	return a.unconnected(ctx)
 }
 
-// unconnected is the outcome of a connect that ran into its deadline. The kubelet's
-// text says no more than that; the reason is what the last try of it heard.
+// unconnected returns the outcome of a connect that ran into its deadline. The kubelet's text says
+// only that; the reason is that of the last try.
 func (a *attempt) unconnected(ctx context.Context) (action.Outcome, error) {
 	text := fmt.Sprintf("timeout: failed to connect service %q within %v: %v", a.address, a.timeout, context.DeadlineExceeded)
 	if a.heard == nil {

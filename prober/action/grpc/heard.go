@@ -10,20 +10,20 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action"
 )
 
-// grpc goes on connecting until the deadline, and then there is no more to learn than
-// that it has passed. Why a connection did not come about is heard here: from the
-// dial, from the handshake, and from the connection itself until it is ready.
+// grpc-go tries to connect until the deadline, and then reports only that the deadline has
+// passed. This file finds out why there was no connection: from the dial, from the handshake,
+// and from the connection itself until it is ready.
 
-// heardConn is a connection that is listened to until it is ready: it notes that it
-// broke, or that its peer began with something that no HTTP/2 server begins with.
+// heardConn is a connection that, until it is ready, notes if it breaks or if its peer does not
+// begin like an HTTP/2 server.
 type heardConn struct {
 	net.Conn
 	attempt *attempt
 	begun   bool // the peer has said something
-	said    bool // there is nothing more to note
+	said    bool // an error has been noted
 }
 
-// Read reads and notes. As with any connection there is one reader at a time.
+// Read reads and notes errors. There is only one reader at a time.
 func (c *heardConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 && !c.begun {
@@ -41,7 +41,7 @@ func (c *heardConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// note keeps the first that this connection has to say: the rest follows from it.
+// note keeps the first error of this connection, from which the others follow.
 func (c *heardConn) note(err error) {
 	if err != nil && !c.said {
 		c.said = true
@@ -49,8 +49,8 @@ func (c *heardConn) note(err error) {
 	}
 }
 
-// firstByte judges how a server begins. HTTP/2 begins with a small SETTINGS frame, the
-// first byte of whose length is 0; TLS answers what is not TLS with an alert.
+// firstByte returns an error if a server does not begin with HTTP/2: a small SETTINGS frame, the
+// length of which begins with a 0 byte. A TLS server answers plaintext with an alert.
 func firstByte(b byte) error {
 	const alert = 21
 	switch b {

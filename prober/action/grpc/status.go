@@ -17,7 +17,7 @@ import (
 // rpcCode is the code of a grpc status.
 type rpcCode uint32
 
-// The codes that decide something.
+// The codes that matter.
 const (
 	codeOK               rpcCode = 0
 	codeUnknown          rpcCode = 2
@@ -38,13 +38,13 @@ func (c rpcCode) String() string {
 	return "Code(" + strconv.FormatInt(int64(c), 10) + ")"
 }
 
-// failedf is the outcome of a call that failed before the server gave a status.
+// failedf returns the outcome of a call that failed before the server sent a status.
 func failedf(format string, args ...any) action.Outcome {
 	return action.Outcome{Reason: action.GRPCStatus, Output: action.Clip("error: health rpc probe failed: " + fmt.Sprintf(format, args...))}
 }
 
-// failedWith is the outcome of a call that the server ended with a status; message is as in
-// the header, percent-encoded (rule 12.3).
+// failedWith returns the outcome of a call that the server ended with a status; message is
+// percent-encoded, as in the header (rule 12.3).
 func (g *check) failedWith(code rpcCode, message string) action.Outcome {
 	if decoded, err := url.PathUnescape(message); err == nil {
 		message = decoded
@@ -62,12 +62,12 @@ func (g *check) failedWith(code rpcCode, message string) action.Outcome {
 	}
 }
 
-// late is the outcome of a call that the server did not answer in time.
+// late returns the outcome of a call that the server did not answer in time.
 func (g *check) late() action.Outcome {
 	return action.Outcome{Reason: action.Timeout, Output: fmt.Sprintf("timeout: health rpc did not complete within %v", g.timeout)}
 }
 
-// serving is the outcome of a call that the server answered.
+// serving returns the outcome of a call that the server answered.
 func serving(status int32) action.Outcome {
 	if status == 1 {
 		return action.Outcome{Success: true, Output: "service healthy"}
@@ -80,12 +80,12 @@ func serving(status int32) action.Outcome {
 	return action.Outcome{Reason: action.GRPCNotServing, Output: fmt.Sprintf("service unhealthy (responded with %q)", name)}
 }
 
-// parseServing reads the number that is the first field of a HealthCheckResponse, and skips
-// the other fields. It changes status as far as it comes.
+// parseServing stores the first field of a HealthCheckResponse, a number, in status, and skips the
+// other fields.
 func parseServing(message []byte, status *int32) (ok bool) { return parseFirst(message, status, 0) }
 
-// parseFirst reads the number that is the first field of a message, and skips the other
-// fields, of which one may have to be text.
+// parseFirst stores the first field of a message, a number, in first, and skips the other fields.
+// The field text, if not 0, must be valid text.
 func parseFirst(message []byte, first *int32, text protowire.Number) (ok bool) {
 	for len(message) > 0 {
 		number, kind, n := protowire.ConsumeTag(message)

@@ -15,11 +15,11 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action"
 )
 
-// longForeign is how much a server that does not speak grpc may say before the call ends.
+// longForeign is how much a server that does not speak gRPC may send before the call ends.
 const longForeign = 1024
 
-// stream is one request and its answer: headers, one message, trailers. What grpc-go
-// forgives, such as messages in pieces, is forgiven here; all else ends the call.
+// stream is one request and its answer: headers, one message, trailers. Like grpc-go, a stream
+// accepts some irregular answers, such as messages in pieces; any other ends the call.
 type stream struct {
 	*check
 	id     uint32
@@ -30,19 +30,19 @@ type stream struct {
 	headed   bool   // the headers have come
 	encoding string // of the messages
 	foreign  *action.Outcome
-	body     int // how much has come of foreign's body
+	body     int // how much of foreign's body has come
 
-	received uint32 // of the server's window
+	received uint32 // how much of the window the server has used
 	bytes    []byte // of messages
-	got      bool   // a message
-	value    int32  // of the health
+	got      bool   // a message has come
+	value    int32  // the health
 
 	unread  bool // the server has not looked at the request
 	ended   bool
 	outcome action.Outcome
 }
 
-// end ends the stream, unless the messages that have come end it in another way.
+// end ends the stream, unless the messages so far end it in another way.
 func (s *stream) end(outcome action.Outcome) {
 	if !s.ended {
 		s.messages()
@@ -55,7 +55,7 @@ func (s *stream) end(outcome action.Outcome) {
 // fail ends the stream with a failure.
 func (s *stream) fail(format string, args ...any) { s.end(failedf(format, args...)) }
 
-// reset acts on a RST_STREAM. A server cancels a call whose time is up: the request says
+// reset acts on a RST_STREAM. A server cancels a call whose time is up, because the request says
 // how long the call may take.
 func (s *stream) reset(code http2.ErrCode, timeIsUp bool) {
 	if code == http2.ErrCodeRefusedStream {
@@ -77,7 +77,7 @@ func (s *stream) refuse() {
 	}
 }
 
-// headers acts on a block of headers: the first, or that at the end.
+// headers acts on a block of headers: the first, or the trailers.
 func (s *stream) headers(frame *http2.MetaHeadersFrame) {
 	last := frame.StreamEnded()
 	switch {
@@ -139,8 +139,8 @@ func (s *stream) headers(frame *http2.MetaHeadersFrame) {
 	}
 }
 
-// trailers acts on the end of an answer. Details that are a google.rpc.Status of another code
-// contradict it.
+// trailers acts on the end of an answer. Details with a google.rpc.Status of another code
+// contradict the status.
 func (s *stream) trailers(code rpcCode, message string, details []string) {
 	if len(details) == 1 {
 		var detailed int32
@@ -163,7 +163,7 @@ func (s *stream) trailers(code rpcCode, message string, details []string) {
 	}
 }
 
-// speaksOther acts on the headers of a server that does not speak grpc.
+// speaksOther acts on the headers of a server that does not speak gRPC.
 func (s *stream) speaksOther(status string, last bool) {
 	number, err := strconv.Atoi(status)
 	switch {
@@ -188,7 +188,7 @@ func (s *stream) speaksOther(status string, last bool) {
 	s.foreign = &outcome
 }
 
-// data acts on a frame of data.
+// data acts on a DATA frame.
 func (s *stream) data(frame *http2.DataFrame) {
 	data := frame.Data()
 	s.received += frame.Length
@@ -210,7 +210,7 @@ func (s *stream) data(frame *http2.DataFrame) {
 	}
 }
 
-// messages reads the messages that have come.
+// messages reads the messages received so far.
 func (s *stream) messages() {
 	for len(s.bytes) >= messageHeader && !s.ended {
 		size := binary.BigEndian.Uint32(s.bytes[1:])
@@ -230,7 +230,7 @@ func (s *stream) messages() {
 	}
 }
 
-// message reads one message. It returns what is wrong with the message.
+// message reads one message. It returns what is wrong with the message, or "".
 func (s *stream) message(format byte, message []byte) (problem string) {
 	s.value = 0
 	switch {
@@ -257,7 +257,7 @@ func decodeBinary(value string) (string, error) {
 	return string(b), err
 }
 
-// isContent says whether a content type is one of grpc.
+// isContent reports whether a content type is one of gRPC.
 func isContent(value string) bool {
 	rest, ok := strings.CutPrefix(value, "application/grpc")
 	return ok && (rest == "" || rest[0] == '+' || rest[0] == ';')

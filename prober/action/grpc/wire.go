@@ -17,36 +17,35 @@ import (
 )
 
 const (
-	// version is that of the grpc-go whose behaviour this is; servers are told it.
+	// version is the version of grpc-go whose behaviour this package has; servers see it.
 	version = "1.85.0"
 
-	// maxMessage and maxHeader are how much an answer may have: it is two
-	// bytes, but who answers is not to be trusted. grpc's own bounds are 4 and 16 MiB.
+	// maxMessage and maxHeader bound an answer, which should have two bytes but comes from an
+	// untrusted server. grpc-go's own bounds are 4 and 16 MiB.
 	maxMessage = 32 << 10
 	maxHeader  = 64 << 10
 
-	// window is how much a server may send in all.
+	// window bounds what a server may send in all.
 	window = 64 << 10
 
-	// peerWindow and peerFrame are how much a peer takes that has not said otherwise.
+	// peerWindow and peerFrame are how much a peer accepts by default.
 	peerWindow = 1<<16 - 1
 	peerFrame  = 1 << 14
 )
 
-// question is what a connection begins with. It is the same each time, so it is put
-// into bytes once.
+// question is what the client sends on every connection, encoded once.
 type question struct {
 	authority string
 	fields    []hpack.HeaderField
 	listSize  uint32 // of the fields, as SETTINGS_MAX_HEADER_LIST_SIZE counts
 	message   []byte // with its prefix
 
-	// opening is all that the client has to say: the preface and, after it, the
-	// request. RFC 9113 lets a client send it before it has heard of the server.
+	// opening is everything that the client sends: the preface and, after it, the request.
+	// RFC 9113 lets a client send both before the server's preface.
 	opening []byte
-	preface int // how much of it is the preface
+	preface int // length of the preface in opening
 
-	// ahead says that the request fits into what a server takes unasked.
+	// ahead says that the request fits into a server's default limits.
 	ahead bool
 }
 
@@ -81,7 +80,7 @@ func newQuestion(address string, encrypted bool, service string, timeout time.Du
 	var b bytes.Buffer
 	b.WriteString(http2.ClientPreface)
 	framer := http2.NewFramer(&b, nil)
-	// Into memory: nothing can go wrong.
+	// A write to memory does not fail.
 	_ = framer.WriteSettings(
 		http2.Setting{ID: http2.SettingInitialWindowSize, Val: window},
 		http2.Setting{ID: http2.SettingMaxHeaderListSize, Val: maxHeader},
@@ -97,9 +96,9 @@ func newQuestion(address string, encrypted bool, service string, timeout time.Du
 	return q
 }
 
-// block is the header of a request. Nothing of it goes into
-// the server's table, so it is good wherever it comes; resized says so explicitly, as
-// is due once the server has changed the size of that table.
+// block returns the header block of a request. The block adds nothing to the server's table, so
+// it is valid on every connection; resized announces a table of size 0, which is due once the
+// server has changed the size of that table.
 func (q *question) block(resized bool) []byte {
 	var b bytes.Buffer
 	encoder := hpack.NewEncoder(&b)
@@ -113,7 +112,7 @@ func (q *question) block(resized bool) []byte {
 	return b.Bytes()
 }
 
-// writeHeaders writes a block, in as many frames as it takes.
+// writeHeaders writes a block, in as many frames as needed.
 func writeHeaders(framer *http2.Framer, stream uint32, block []byte) {
 	first := block[:min(len(block), peerFrame)]
 	block = block[len(first):]
@@ -125,20 +124,20 @@ func writeHeaders(framer *http2.Framer, stream uint32, block []byte) {
 	}
 }
 
-// messagePrefix is what comes before an uncompressed message of n bytes.
+// messagePrefix returns the prefix of an uncompressed message of n bytes.
 func messagePrefix(n int) []byte {
 	return []byte{0, byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}
 }
 
-// timeoutField tells the server how long the client will wait: in milliseconds, rounded up,
-// and in eight digits at most.
+// timeoutField returns the header that says how long the client will wait: in milliseconds,
+// rounded up, with at most eight digits.
 func timeoutField(timeout time.Duration) hpack.HeaderField {
 	n := min((timeout+time.Millisecond-1)/time.Millisecond, 99_999_999)
 	return hpack.HeaderField{Name: "grpc-timeout", Value: strconv.FormatInt(int64(n), 10) + "m"}
 }
 
-// authorityOf is the address as a URL has it: what may not stand there is escaped, such
-// as the zone of an IPv6 address, and no host is localhost.
+// authorityOf returns the address as in a URL: forbidden characters, such as in the zone of an
+// IPv6 address, are escaped, and an empty host becomes localhost.
 func authorityOf(address string) string {
 	const plain = "-_.~!$&'()*+,;=:[]@"
 	var b strings.Builder

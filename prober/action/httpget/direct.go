@@ -20,7 +20,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action/dial"
 )
 
-// lateError is what is said when time has run out.
+// lateError is an error for time that has run out.
 type lateError string
 
 func (e lateError) Error() string   { return string(e) }
@@ -33,13 +33,12 @@ const (
 	errLateHandshake lateError = "net/http: TLS handshake timeout"
 )
 
-// errLongHeader ends the reading of a header; net/http then says so.
+// errLongHeader ends the reading of a header; net/http then reports the error.
 var errLongHeader = errors.New("header too long")
 
-// direct asks without net/http: one connection, one write, and an answer that is read
-// where it comes. What is not a plain final answer is net/http's to judge, which is
-// given the connection and what has been heard on it; so redirects and the like, and
-// what is said of answers that are none, are as they always were.
+// direct asks without net/http: one connection, one write, and one answer. If the answer is not
+// plain and final, direct hands the connection over to net/http, together with what it has read.
+// So redirects, and the errors for invalid answers, are those of net/http.
 func (g *httpGet) direct(ctx context.Context, p *plan, x *exchange) (action.Outcome, error) {
 	h := g.probe.HTTPGet
 	x.host, x.port = cmp.Or(h.Host, g.target.Host), h.Port.Number
@@ -57,7 +56,7 @@ func (g *httpGet) direct(ctx context.Context, p *plan, x *exchange) (action.Outc
 	if _, err := x.conn.Write(x.request); err != nil {
 		return g.unanswered(ctx, x.watch, err)
 	}
-	response, err := x.hear() //nolint:bodyclose // a close would read to the end, which need not come
+	response, err := x.hear() //nolint:bodyclose // a close would read to the end, which may never come
 	switch {
 	case err == nil && final(response):
 	case x.err != nil && (len(x.heard) == 0 || dial.RanOut(x.err)):
@@ -83,7 +82,7 @@ func (g *httpGet) handOver(ctx context.Context, x *exchange) (action.Outcome, er
 	return g.library(ctx, x.watch, begun)
 }
 
-// bodiless is what comes of an answer whose body could not be read. For the kubelet a
+// bodiless returns the outcome of an answer whose body could not be read. For the kubelet a
 // body that breaks off is no answer, neither good nor bad (rule 9.13).
 func bodiless(err error) (action.Outcome, error) {
 	if dial.RanOut(err) {
@@ -92,8 +91,8 @@ func bodiless(err error) (action.Outcome, error) {
 	return action.Outcome{Reason: action.Classify(err)}, fmt.Errorf("read body: %w", err)
 }
 
-// final says whether a response is the last word: not a redirect, nor one before the
-// response proper, nor the beginning of another protocol.
+// final reports whether a response is final: neither a redirect, nor an informational response,
+// nor a switch to another protocol.
 func final(r *http.Response) bool {
 	switch r.StatusCode {
 	case 301, 302, 303, 307, 308:
@@ -104,20 +103,20 @@ func final(r *http.Response) bool {
 
 // exchange is one request and its answer, over a connection of its own.
 type exchange struct {
-	host string   // to connect to, and to name in TLS
+	host string   // to connect to, and for TLS
 	port int      // to connect to
-	conn net.Conn // what is spoken through: raw, or TLS over it; nil without a connection
-	stop func()   // ends that ctx cuts in
+	conn net.Conn // raw, or TLS over raw; nil without a connection
+	stop func()   // ends the effect of ctx on the connection
 
 	raw   dial.TimedConn  // the connection
-	watch *dial.Stopwatch // own, or one that has been handed over
+	watch *dial.Stopwatch // its own, or handed over
 	own   dial.Stopwatch
 
 	request []byte
 
-	heard  []byte // what has come up to the end of the header, and a little beyond
-	header bool   // it is the header that is being read
-	err    error  // the first of conn's reads
+	heard  []byte // the bytes up to the end of the header, and a few more
+	header bool   // the header is being read
+	err    error  // the first error of a read
 	reader *bufio.Reader
 	body   [action.MaxOutput]byte
 }
@@ -155,8 +154,7 @@ func (x *exchange) hear() (*http.Response, error) {
 	return response, err
 }
 
-// Read reads from the connection: of a header no more than may be, and all of it is
-// kept.
+// Read reads from the connection. It bounds the size of the header, and keeps all of it in heard.
 func (x *exchange) Read(p []byte) (int, error) {
 	if x.header {
 		p = p[:min(len(p), maxResponseHeader-len(x.heard))]
@@ -172,8 +170,7 @@ func (x *exchange) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readBody returns the first 10 KiB of a body; what comes after them is not awaited
-// (rule 9.13).
+// readBody returns the first 10 KiB of a body, and does not wait for the rest (rule 9.13).
 func (x *exchange) readBody(body io.Reader) (string, error) {
 	for n := 0; ; {
 		if n == len(x.body) {
@@ -190,8 +187,8 @@ func (x *exchange) readBody(body io.Reader) (string, error) {
 	}
 }
 
-// handOver gives the connection away, with what was heard on it. Who gets it may still
-// look at it when x serves another attempt.
+// handOver gives the connection away, with a copy of what was read: the new owner may still read
+// the copy when x serves another attempt.
 func (x *exchange) handOver() *handed {
 	x.stop()
 	x.watch = x.watch.Clone()

@@ -13,19 +13,19 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action/dial"
 )
 
-// handed is a connection on which an attempt was begun without net/http, for net/http
-// to go on with.
+// handed is a connection on which an attempt began without net/http, and on which net/http goes
+// on.
 type handed struct {
-	conn net.Conn        // what is spoken through
-	raw  *dial.TimedConn // what is below it: the same, or what TLS is spoken over
-	// heard is the beginning of an answer, and err what ended it; with neither nothing
-	// has been asked yet.
+	conn net.Conn        // raw, or TLS over raw
+	raw  *dial.TimedConn // the connection itself
+	// heard is the beginning of an answer, and err the error that ended it; with neither, no
+	// request has been sent yet.
 	heard []byte
 	err   error
 }
 
-// enter makes c responsible for the connection, and a transport take it for its first
-// one.
+// enter makes c responsible for the connection, and makes a transport use it as its first
+// connection.
 func (h *handed) enter(c *dial.Conns, transport *http.Transport) {
 	first := h.conn
 	client, encrypted := h.conn.(*tls.Conn)
@@ -61,7 +61,7 @@ func (h *handed) enter(c *dial.Conns, transport *http.Transport) {
 	}
 }
 
-// dialTLS connects for a redirect, as a transport does without help.
+// dialTLS connects for a redirect, like a transport without DialTLSContext.
 func dialTLS(ctx context.Context, c *dial.Conns, network, address string, http2 bool) (net.Conn, error) {
 	raw, err := c.Dial(ctx, network, address)
 	if err != nil {
@@ -85,9 +85,9 @@ func dialTLS(ctx context.Context, c *dial.Conns, network, address string, http2 
 	return client, nil
 }
 
-// resumed is a connection of HTTP/1 on which the request has been sent and the answer
-// has begun. What is written to it is the request once more, so it goes nowhere; what
-// is read from it begins, once that is written, with what has been heard.
+// resumed is an HTTP/1 connection on which the request has been sent and the answer has begun. A
+// write, which repeats the request, goes nowhere. After that write, reads begin with what has
+// been heard.
 type resumed struct {
 	net.Conn
 	heard []byte

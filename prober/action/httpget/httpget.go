@@ -1,9 +1,9 @@
 // Copyright 2026 The prober_exporter Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package httpget asks a target over HTTP, as the kubelet does. An attempt writes its
-// request itself and reads a plain final answer itself (direct.go). Package net/http gets
-// all other attempts, with what has been heard so far (handover.go).
+// Package httpget asks a target over HTTP, as the kubelet does. An attempt writes its request
+// itself and reads a plain final answer itself (direct.go). Package net/http takes over all other
+// attempts, with what has been read so far (handover.go).
 package httpget
 
 import (
@@ -26,42 +26,41 @@ import (
 )
 
 const (
-	// maxRedirects is how many requests there may have been before a redirect is
-	// refused: nine are followed, the tenth is not (rule 9.12).
+	// maxRedirects is how many requests an attempt makes at most: it follows nine redirects,
+	// and not the tenth (rule 9.12).
 	maxRedirects = 10
 
-	// maxResponseHeader is how much header is read. It is ours: the kubelet's 10 MiB,
-	// times the attempts in flight, are more than an agent has.
+	// maxResponseHeader is how much header is read. The kubelet's 10 MiB, times the attempts
+	// in flight, are more memory than an agent has.
 	maxResponseHeader = 64 << 10
 
-	// maxBody is how much is kept of a body that a failure's Output does not have.
+	// maxBody is how much of a failure's body an Outcome keeps.
 	maxBody = 1 << 10
 
-	// http2Window is how much a server may send ahead over HTTP/2. The default, 4 MiB,
-	// would be buffered although 10 KiB are read.
+	// http2Window is how much a server may send ahead over HTTP/2. The agent would buffer the
+	// default, 4 MiB, although it reads only 10 KiB.
 	http2Window = 64 << 10
 
-	// tlsHandshakeTimeout comes on top of the probe's own, which may be longer.
+	// tlsHandshakeTimeout holds in addition to the probe's own timeout, which may be longer.
 	tlsHandshakeTimeout = 10 * time.Second
 )
 
-// httpGet is what the attempts of an httpGet probe have in common.
+// httpGet is what the attempts of an httpGet probe share.
 type httpGet struct {
 	target *config.Target
 	probe  *config.Probe
 	plan   atomic.Pointer[plan] // made by the first attempt
-	http2  bool                 // is offered over TLS
+	http2  bool                 // HTTP/2 is offered over TLS
 }
 
-// New returns the action that asks a URL. Where the URL cannot be built, each
-// attempt is an error: that says something of the configuration, nothing of the
-// target (rule 7.6).
+// New returns the action that asks a URL. If the URL cannot be built, each attempt is an error,
+// because the cause is the configuration and not the target (rule 7.6).
 func New(t *config.Target, p *config.Probe) action.Func {
 	g := &httpGet{target: t, probe: p, http2: os.Getenv("DISABLE_HTTP2") == ""}
 	return g.attempt
 }
 
-// newRequest returns a probe's request, which its attempts only read.
+// newRequest returns a probe's request, which attempts do not modify.
 func newRequest(t *config.Target, h *config.HTTPGet) (*http.Request, error) {
 	if h.Port.Number < 1 || h.Port.Number > 65535 {
 		return nil, fmt.Errorf("build request: invalid port number: %d", h.Port.Number)
@@ -69,18 +68,18 @@ func newRequest(t *config.Target, h *config.HTTPGet) (*http.Request, error) {
 	target := probeURL(h, cmp.Or(h.Host, t.Host)).String()
 	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, target, http.NoBody)
 	if err != nil {
-		// As text, without its chain: that would hold the URL with its password.
+		// Without the chain, which would contain the URL with its password.
 		return nil, errors.New("build request: " + action.Redact(err.Error()))
 	}
 	request.Header = probeHeader(h.Headers)
-	// The client keeps it over redirects to a relative Location (rule 9.6).
+	// The client keeps Host over redirects to a relative Location (rule 9.6).
 	request.Host = request.Header.Get("Host")
 	return request, nil
 }
 
-// probeURL returns the URL of a probe. Its path is a URL reference, of which scheme
-// and host are ignored; userinfo, query and fragment are kept. What cannot be parsed
-// is a path as it stands (rule 9.2).
+// probeURL returns the URL of a probe. The probe's path is a URL reference: probeURL ignores its
+// scheme and host, and keeps userinfo, query and fragment. A reference that cannot be parsed is a
+// literal path (rule 9.2).
 func probeURL(h *config.HTTPGet, host string) *url.URL {
 	u, err := url.Parse(h.Path)
 	if err != nil {
@@ -91,10 +90,9 @@ func probeURL(h *config.HTTPGet, host string) *url.URL {
 	return u
 }
 
-// probeHeader returns the header of a probe: what the configuration says, and where
-// it is silent, the kubelet's User-Agent and an Accept. One that is present and empty
-// means that none is sent: net/http does so for User-Agent, not for Accept, of which
-// the first value decides (rules 9.3 to 9.5).
+// probeHeader returns the header of a probe: the configured fields and, unless configured, the
+// kubelet's User-Agent and Accept. An empty User-Agent or Accept is not sent: net/http leaves out
+// an empty User-Agent, and probeHeader an Accept whose first value is empty (rules 9.3 to 9.5).
 func probeHeader(list []config.Header) http.Header {
 	header := make(http.Header, len(list)+2)
 	for _, h := range list {
@@ -111,9 +109,9 @@ func probeHeader(list []config.Header) http.Header {
 	return header
 }
 
-// protocols returns what is spoken. HTTP/2 comes by ALPN over TLS only, unless a
-// probe asks for h2c with prior knowledge; then HTTP/1 is off, because net/http would
-// prefer it (rules 9.9 and 9.16).
+// protocols returns the protocols of a probe. HTTP/2 needs ALPN over TLS, unless the probe asks
+// for h2c with prior knowledge; then HTTP/1 is off, because net/http would prefer HTTP/1 (rules
+// 9.9 and 9.16).
 func (g *httpGet) protocols() *http.Protocols {
 	p := new(http.Protocols)
 	p.SetHTTP2(g.http2)
@@ -125,9 +123,9 @@ func (g *httpGet) protocols() *http.Protocols {
 	return p
 }
 
-// transport returns a transport for one attempt: what an attempt opens, no other one
-// ever uses, not even over HTTP/2, which pools connections in spite of
-// DisableKeepAlives. Proxy is nil on purpose: a probe goes straight to its target.
+// transport returns a transport for one attempt: no other attempt uses its connections, not even
+// over HTTP/2, which pools connections in spite of DisableKeepAlives. Proxy is nil on purpose: a
+// probe goes straight to its target.
 func (g *httpGet) transport(conns *dial.Conns) *http.Transport {
 	return &http.Transport{
 		DialContext:            conns.Dial,
@@ -162,7 +160,7 @@ func (g *httpGet) attempt(ctx context.Context) (action.Outcome, error) {
 		made, err := g.library(ctx, watch, nil)
 		return watch.Judge(made, err)
 	}
-	x := exchanges.Get().(*exchange) //nolint:forcetypeassert // what the pool holds
+	x := exchanges.Get().(*exchange) //nolint:forcetypeassert // the pool holds nothing else
 	defer x.done()
 	x.watch = &x.own
 	x.watch.Start(g.probe.Timeout)
@@ -170,12 +168,11 @@ func (g *httpGet) attempt(ctx context.Context) (action.Outcome, error) {
 	return x.watch.Judge(made, err)
 }
 
-// library asks by means of net/http; if there is a connection on which the attempt was
-// begun, it goes on there.
+// library asks through net/http, over the connection on which the attempt began, if there is one.
 func (g *httpGet) library(ctx context.Context, watch *dial.Stopwatch, begun *handed) (action.Outcome, error) {
 	conns := dial.NewConns(ctx, watch)
 	defer conns.Close()
-	// A stop ends what waits for HTTP/2 or TLS to write to a server that does not read.
+	// A stop ends the writes of HTTP/2 and TLS to a server that does not read.
 	defer context.AfterFunc(ctx, conns.Reset)()
 	transport := g.transport(conns)
 	defer transport.CloseIdleConnections()
@@ -186,8 +183,7 @@ func (g *httpGet) library(ctx context.Context, watch *dial.Stopwatch, begun *han
 	if err != nil {
 		return action.Outcome{Reason: action.Other}, err
 	}
-	// The client has no timeout: whatever it waits for, it waits for a connection, and
-	// these know when to end.
+	// The client has no timeout: it waits only for connections, which end in time.
 	client := &http.Client{Transport: transport, CheckRedirect: checkRedirect}
 
 	response, err := client.Do(request.WithContext(ctx))
@@ -212,8 +208,8 @@ func (g *httpGet) library(ctx context.Context, watch *dial.Stopwatch, begun *han
 	return outcome, nil
 }
 
-// unanswered is the outcome of a request that err has ended, as net/http's client
-// would put it.
+// unanswered returns the outcome of a request that err has ended, in the words of net/http's
+// client.
 func (g *httpGet) unanswered(ctx context.Context, watch *dial.Stopwatch, err error) (action.Outcome, error) {
 	request, requestErr := newRequest(g.target, g.probe.HTTPGet)
 	if requestErr != nil {
@@ -234,19 +230,19 @@ func (g *httpGet) unanswered(ctx context.Context, watch *dial.Stopwatch, err err
 	return answerless(ctx, &url.Error{Op: "Get", URL: where, Err: err})
 }
 
-// answerless is the outcome of a request without a response.
+// answerless returns the outcome of a request without a response.
 func answerless(ctx context.Context, err error) (action.Outcome, error) {
 	text := action.Redact(err.Error())
-	// The error proper, so that what failed passes on holds no URL.
+	// The inner error, so that the outcome contains no URL.
 	if wrapper, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapper.Err
 	}
 	return action.Failed(ctx, err, text)
 }
 
-// checkRedirect follows a redirect as long as it stays on the host of the first
-// request; port and scheme may change. One that leads away is itself the answer, a
-// warning: who sits elsewhere says nothing of this target (rule 9.12).
+// checkRedirect follows a redirect that stays on the host of the first request; port and scheme
+// may change. A redirect to another host is itself the answer, a success with a warning, because
+// another host says nothing about this target (rule 9.12).
 func checkRedirect(next *http.Request, via []*http.Request) error {
 	switch {
 	case next.URL.Hostname() != via[0].URL.Hostname():
@@ -257,18 +253,17 @@ func checkRedirect(next *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// readBody returns the first 10 KiB of the body; what comes after them is not awaited
-// (rule 9.13).
+// readBody returns the first 10 KiB of the body, and does not wait for the rest (rule 9.13).
 func readBody(response *http.Response) (string, error) {
 	if response.StatusCode == http.StatusSwitchingProtocols {
-		// The connection itself, which nothing would stop us from reading for ever.
+		// The body is the connection itself, which may never end.
 		return "", nil
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, action.MaxOutput))
 	return string(body), err
 }
 
-// judge is the outcome of a response (rule 9.14).
+// judge returns the outcome of a response (rule 9.14).
 func judge(status int, body string) action.Outcome {
 	switch {
 	case status < 200 || status > 399:
@@ -278,14 +273,13 @@ func judge(status int, body string) action.Outcome {
 			Body:   action.Redact(body[:min(len(body), maxBody)]),
 		}
 	case status > 299:
-		// Servers like to say where to go in the body, too: with a password if it is in
-		// the Location.
+		// The body often repeats the Location, which may have a password.
 		return action.Outcome{Success: true, Warning: true, Output: action.Clip("Probe terminated redirects, Response body: " + action.Redact(body))}
 	}
 	return action.Outcome{Success: true, Output: body}
 }
 
-// Address returns the URL that a probe asks, for people to read: without its userinfo.
+// Address returns the URL that a probe asks, without its userinfo.
 func Address(t *config.Target, p *config.Probe) string {
 	return shownURL(probeURL(p.HTTPGet, cmp.Or(p.HTTPGet.Host, t.Host)))
 }

@@ -16,23 +16,22 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action/dial"
 )
 
-// maxWire is how long a request may be to be written at once: the buffer of a fresh
-// connection holds it, so that a write never waits for a server that answers before
-// it reads. Longer ones are for net/http, which reads and writes at the same time.
+// maxWire is the longest request that is written at once: it fits into the buffer of a new
+// connection, so that a write never waits for a server that answers before it reads. Longer
+// requests go to net/http, which reads and writes at the same time.
 const maxWire = 4 << 10
 
-// plan is what the attempts of a probe do, worked out once. The zero value leaves all
-// of it to net/http.
+// plan is a probe's request, encoded once. The zero value leaves attempts to net/http.
 //
-// There may be tens of thousands, which mostly differ in host and port alone: what comes
-// before and after these is kept once for all.
+// Tens of thousands of plans may differ only in host and port, so they share the text before and
+// after these.
 type plan struct {
 	before, after unique.Handle[string] // the request, as net/http writes it
-	named         bool                  // host and port stand between the two
-	secure        bool                  // by TLS
+	named         bool                  // host and port come between the two
+	secure        bool                  // over TLS
 }
 
-// newPlan returns the plan for a probe, or why there can be no request.
+// newPlan returns the plan for a probe, or an error if there can be no request.
 func newPlan(t *config.Target, h *config.HTTPGet) (*plan, error) {
 	request, err := newRequest(t, h)
 	if err != nil {
@@ -61,10 +60,10 @@ func newPlan(t *config.Target, h *config.HTTPGet) (*plan, error) {
 	return p, nil
 }
 
-// hostField is how net/http begins the header that names the host, which is the first.
+// hostField is the beginning of net/http's first header.
 const hostField = "Host: "
 
-// direct says whether the request is made here, and not by net/http.
+// direct reports whether this package makes the request, and not net/http.
 func (p *plan) direct() bool { return *p != plan{} }
 
 // request appends the request to b.
@@ -74,15 +73,15 @@ func (p *plan) request(b []byte, host string, port int) []byte {
 	case !p.named:
 	case strings.Contains(host, ":"):
 		b = append(b, dial.HostPort(host, port)...)
-	default: // as HostPort, and not by way of a string
+	default: // like HostPort, but without a string
 		b = strconv.AppendInt(append(append(b, host...), ':'), int64(port), 10)
 	}
 	return append(b, p.after.Value()...)
 }
 
-// plain says whether there is nothing about a request for which net/http has rules of
-// its own: another scheme or protocol, a host that is written in another way than it
-// is dialed, a header that is refused or changes what is done with the connection.
+// plain reports whether net/http has no special rules for a request: for its scheme or protocol,
+// for a host that is written in another way than it is dialed, or for a header that is refused or
+// affects the connection.
 func plain(request *http.Request, h *config.HTTPGet) bool {
 	if s := request.URL.Scheme; s != "http" && s != "https" || h.Protocol == "HTTP2" || !ordinary(request.URL, request.Host) {
 		return false
@@ -109,17 +108,17 @@ const (
 	digits  = "0123456789"
 )
 
-// ordinary says whether the host of a URL, and the one that the header names, are made
-// of what names and addresses are made of.
+// ordinary reports whether the hosts in a URL and in the Host header consist only of the
+// characters of names and addresses.
 func ordinary(u *url.URL, named string) bool {
 	return u.Hostname() != "" && strings.Trim(u.Host+named, letters+digits+"-._:[]") == ""
 }
 
-// control says whether r may be refused in the value of a header.
+// control reports whether r may be refused in the value of a header.
 func control(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 
-// wireOf returns a request as net/http sends it to a server, over a connection that is
-// not kept: with the userinfo of its URL as a header, and "Connection: close" last.
+// wireOf returns a request as net/http sends it over a connection that is not kept: with the
+// userinfo of its URL as a header, and "Connection: close" last.
 func wireOf(request *http.Request) (wire string, ok bool) {
 	if user := request.URL.User; user != nil && request.Header.Get("Authorization") == "" {
 		password, _ := user.Password()

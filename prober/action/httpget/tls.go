@@ -11,8 +11,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action/dial"
 )
 
-// secure makes the connection of x one of TLS. It says whether the server has chosen
-// to speak HTTP/2.
+// secure starts TLS on the connection of x. It returns whether the server has chosen HTTP/2.
 func (g *httpGet) secure(ctx context.Context, x *exchange) (h2 bool, err error) {
 	client := tls.Client(&secured{dial.Conn{Conn: &x.raw}}, newTLSConfig(x.host, g.http2))
 	limited := x.watch.Left() > tlsHandshakeTimeout
@@ -25,7 +24,7 @@ func (g *httpGet) secure(ctx context.Context, x *exchange) (h2 bool, err error) 
 			err = errLateHandshake
 		}
 		_ = x.raw.SetDeadline(time.Time{})
-		if ctx.Err() != nil { // what it did to the deadline is undone
+		if ctx.Err() != nil { // SetDeadline has undone the cut
 			return false, ctx.Err()
 		}
 	}
@@ -46,11 +45,11 @@ func newTLSConfig(host string, http2 bool) *tls.Config {
 	return config
 }
 
-// secured is a connection that TLS is spoken over. The goodbye of TLS does not wait
-// for a server that does not read.
+// secured is a connection below TLS. The close of TLS does not wait for a server that does not
+// read.
 type secured struct{ dial.Conn }
 
-// SetWriteDeadline is called by TLS before its goodbye only.
+// SetWriteDeadline is called by TLS only before its close.
 func (s *secured) SetWriteDeadline(t time.Time) error {
 	if grace := time.Now().Add(dial.CloseGrace); grace.Before(t) {
 		t = grace
