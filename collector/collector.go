@@ -183,7 +183,7 @@ var table = [numMetrics]struct {
 	},
 	exporterLateness: {
 		"prober_exporter_probe_lateness_seconds",
-		"Delay between the scheduled time of a turn and its begin.", nil,
+		"Delay between the scheduled time of a turn and its start.", nil,
 	},
 	exporterPanics: {
 		"prober_exporter_panics_total",
