@@ -72,7 +72,7 @@ func TestReloadUnderLoad(t *testing.T) {
 				case <-done:
 					return
 				case <-poll.C:
-					// On a starved machine a request may take longer to write than it may.
+					// On a starved machine, writing a request may take longer than the agent allows.
 					if status, body := testutil.Get(t, a.Health+path); status != 200 && status != 0 {
 						t.Errorf("%s answers %d %q during a reload", path, status, body)
 						return
@@ -114,7 +114,7 @@ func TestReloadUnderLoad(t *testing.T) {
 func TestHostileTargets(t *testing.T) {
 	request := func(c net.Conn) { _, _ = c.Read(make([]byte, 4096)) }
 	flood := func(c net.Conn, head string) {
-		_ = c.(*net.TCPConn).SetWriteBuffer(32 << 10) // what is sent ahead is only work for us
+		_ = c.(*net.TCPConn).SetWriteBuffer(32 << 10) // data sent ahead only costs CPU time
 		request(c)
 		_, _ = io.WriteString(c, head)
 		junk := []byte(strings.Repeat("X-A: "+strings.Repeat("a", 1000)+"\r\n", 8))

@@ -46,7 +46,7 @@ var floods = map[string]floodPlan{
 // With 9 of them the agent may open as many files as the test.
 const floodTimes = "PROBER_TEST_FLOOD_TIMES"
 
-// Whatever a crowd does on a listener, a kubelet gets all its answers there, and the agent
+// Whatever a crowd does on a listener, a kubelet gets all its answers there, and the agent's memory
 // stays small.
 func TestFloods(t *testing.T) {
 	const asks = 20
@@ -63,7 +63,7 @@ func TestFloods(t *testing.T) {
 				url := map[string]string{"health": a.Health, "web": a.Web}[listener]
 				plan.Address, plan.Connections = strings.TrimPrefix(url, "http://"), plan.Connections*larger
 				flood(t, plan)
-				// Beside other tests nobody has the CPU to himself: of some windows one will do.
+				// Other tests use the CPU, too: one good window of several will do.
 				answered, longest := 0, time.Duration(0)
 				for window := 0; window < 5 && answered < asks; window++ {
 					answered, longest = kubeletAsks(t, url+"/live/app", asks)

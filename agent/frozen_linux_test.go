@@ -20,11 +20,11 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil/agenttest"
 )
 
-// repeatEnv says how often these tests do what they do.
+// repeatEnv says how many rounds these tests have.
 const repeatEnv = "PROBER_TEST_REPEAT"
 
-// repeat is how often these tests do what they do: n times, or as often as the
-// environment says. make test-frozen sets it.
+// repeat returns the number of rounds: n, or the value of the environment, which make test-frozen
+// sets.
 func repeat(t *testing.T, n int) int {
 	t.Helper()
 	text := os.Getenv(repeatEnv)
@@ -83,9 +83,9 @@ func sendAll(t *testing.T, s syscall.Signal, processes ...*os.Process) {
 	}
 }
 
-// An agent that is frozen at any moment for any time, alone or together with its targets,
-// calls no healthy target dead; and one that hangs it does. TestStopwatch says how soon; the
-// log of this one tells what it took on this machine.
+// An agent that is frozen at any moment for any time, alone or together with its targets, never
+// fails a healthy target, but fails one that hangs. TestStopwatch says how soon; the log of this
+// test has the times on this machine.
 func TestFrozen(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -136,7 +136,7 @@ func TestFrozen(t *testing.T) {
 		testutil.Wait(t, before)
 		sendAll(t, syscall.SIGSTOP, frozen...)
 		testutil.Wait(t, lasts)
-		slices.Reverse(frozen) // a target that is still frozen beside an agent that runs does hang
+		slices.Reverse(frozen) // beside an agent that runs, a frozen target hangs
 		sendAll(t, syscall.SIGCONT, frozen...)
 		freezes = append(freezes, fmt.Sprintf("%v (%d processes) until %s", lasts, len(frozen), time.Now().UTC().Format(time.TimeOnly)))
 		if hangsLast {
@@ -174,9 +174,9 @@ func hogs(t *testing.T, n, nice int) {
 	}
 }
 
-// An agent that hardly gets a processor calls no healthy target dead; and one that hangs
-// it does. Where the timeout is short the target is less nice than the hogs, and asked what
-// costs it little: or else it would not be healthy.
+// An agent that hardly gets a processor never fails a healthy target, but fails one that hangs.
+// If the timeout is short, the target is less nice than the hogs and its answers are cheap:
+// otherwise it would not be healthy.
 func TestStarved(t *testing.T) {
 	for _, c := range []struct {
 		timeout           string

@@ -16,8 +16,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil/agenttest"
 )
 
-// What sockets alone do not tell: a hand-over from a restart, a boot from a target that has
-// ended for good, a neighbour from the target.
+// Sockets alone do not distinguish a hand-over from a restart, a boot from a target that has ended
+// for good, or a neighbour from the target.
 
 // One process hands its port over to another, and no attempt fails: /ready/app is 200 all
 // the time, although every probe has a delay. Startup and readiness are asked at once.
@@ -60,9 +60,8 @@ targets:
 	}
 }
 
-// A life that ends and does not come back is neither running nor not live, however long
-// ago. A kubelet that asks shows that the container runs again, and then the boot that
-// hangs is judged.
+// A target that has ended and does not come back does not run but stays live, however long ago
+// that was. When a kubelet asks, the container runs again, and a boot that hangs is judged.
 func TestEndForGood(t *testing.T) {
 	t.Parallel()
 	port := testutil.Port(t)
@@ -140,8 +139,8 @@ targets:
 	}
 }
 
-// Somebody else's socket on the same port, for IPv6 alone, is not the target's: the restart
-// of the target is seen beside it.
+// A socket of another program on the same port, for IPv6 alone, is not the target's: the agent
+// still sees the restart of the target.
 func TestNeighbourOnIPv6(t *testing.T) {
 	t.Parallel()
 	port := testutil.Port(t)

@@ -81,9 +81,9 @@ func files(t *testing.T, a *agenttest.Agent) int {
 	return len(open)
 }
 
-// While DNS is silent, 150 targets that go by name take nothing from anybody at 1,024
-// open files: a kubelet with a timeout of a second gets 30 of 30 answers, no attempt at
-// targets that go by address is dropped, and look-ups end with their attempts.
+// While DNS is silent, with 1,024 open files, 150 targets with names do not disturb others: a
+// kubelet with a timeout of a second gets 30 of 30 answers, no attempt at targets with addresses
+// is dropped, and look-ups end with their attempts.
 func TestDNSOutage(t *testing.T) {
 	const named, local, asked = 150, 10, 30
 	shell := silentResolver(t)
@@ -170,9 +170,8 @@ func (w *witness) since(begin, end time.Time) (asked int, gap time.Duration) {
 	return asked, gap
 }
 
-// At 1,024 open files, 600 targets that hang take no turn from 20 that answer: those are
-// asked every second, as without them, and one that begins to hang is called dead within
-// its timeout and a period.
+// With 1,024 open files, 600 targets that hang take no turn from 20 that answer: the agent asks
+// the 20 every second, and a target that begins to hang fails within its timeout and a period.
 func TestHangingTargets(t *testing.T) {
 	const hanging, healthy, seconds = 600, 20, 8
 	port := hostile(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })

@@ -127,8 +127,8 @@ targets:
 	}
 }
 
-// A process that lives but has closed its listener, where the agent may see processes: its
-// failures count, and nobody waits for the end of maxHoldSeconds.
+// If the agent may see processes, the failures of a process that runs but has closed its listener
+// count at once, and not only after maxHoldSeconds.
 func TestListenerClosed(t *testing.T) {
 	t.Parallel()
 	port := testutil.Port(t)

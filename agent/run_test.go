@@ -154,8 +154,8 @@ func TestFailOpen(t *testing.T) {
 	}
 }
 
-// On SIGTERM every live answers 200, the aggregate ready 503, one target's ready
-// the truth, until the delay is over; a second signal cuts it short. Exit 0.
+// On SIGTERM, until the delay is over, every live answers 200, the aggregate ready 503, and the
+// ready of one target its real state. A second signal cuts the delay short. The exit code is 0.
 func TestShutdown(t *testing.T) {
 	app, dying := agenttest.NewApp(t), agenttest.NewApp(t)
 	file := testutil.Write(t, "targets:"+app.Target("app")+dying.Target("dying"))
@@ -199,8 +199,7 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// A broken web configuration, from the start or later, takes nothing from the
-// health listener.
+// A broken web configuration, from the start or later, does not affect the health listener.
 func TestBrokenWebConfig(t *testing.T) {
 	app := agenttest.NewApp(t)
 	file := testutil.Write(t, "targets:"+app.Target("app"))
@@ -296,7 +295,7 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// A scrape whose client goes away is no error of ours; any other trouble is.
+// A scrape whose client goes away is not an error of the agent; any other trouble is.
 func TestScrapeLog(t *testing.T) {
 	var out bytes.Buffer
 	log := scrapeLog{slog.New(slog.NewTextHandler(&out, nil))}

@@ -47,8 +47,8 @@ func TestFewFiles(t *testing.T) {
 	}
 }
 
-// Where not one file more can be opened, and three hundred attempts a second take each that
-// comes free, the health listener has its own: a kubelet gets every answer.
+// If no more file can be opened, and three hundred attempts a second take each that becomes free,
+// the health listener has a reserve: a kubelet gets every answer.
 func TestReserveOfFiles(t *testing.T) {
 	app := agenttest.NewApp(t)
 	var b strings.Builder
@@ -74,8 +74,8 @@ func TestReserveOfFiles(t *testing.T) {
 	}
 }
 
-// A log that cannot be written to, because the disk is full or its reader has gone,
-// takes nothing from anybody.
+// A log that cannot be written, because the disk is full or its reader has gone, disturbs nothing
+// else.
 func TestLogCannotBeWritten(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {

@@ -17,9 +17,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action"
 )
 
-// 15 reloads, 2 s apart, that change a label keep no dead target alive, nor do they kill
-// one early: its attempts are made when they would have been made without them, also
-// those that a reload falls into.
+// 15 reloads, 2 s apart, that change a label neither keep a dead target alive nor kill one early:
+// its attempts come when they would have come without reloads, even those during a reload.
 func TestReloadsKeepNobodyAlive(t *testing.T) {
 	for _, takes := range []time.Duration{0, 3 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -65,9 +64,9 @@ func (w *world) stuckIn(name string) (release func()) {
 	}
 }
 
-// An attempt that cannot be ended holds up its own probe alone: not the reload that cuts
-// it short, not the next ones, not the other probes of its target. It is told of once;
-// its probe is named, and overdue as without a reload, and goes on when it has ended.
+// An attempt that cannot be ended delays its own probe alone: neither the reload that cuts the
+// attempt short, nor later reloads, nor the other probes of the target. The log names the probe
+// once; the probe is overdue as without a reload, and goes on when the attempt has ended.
 func TestReloadsPassAnAttemptThatDoesNotEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -124,8 +123,8 @@ func TestReloadsPassAnAttemptThatDoesNotEnd(t *testing.T) {
 	})
 }
 
-// An attempt that a reload lets go on counts for the probe that comes after it, and is
-// cut short by the next reload, if that would make another one.
+// An attempt that goes on after a reload counts for the new probe. The next reload cuts the attempt
+// short if its configuration would make another attempt.
 func TestReloadTakesOverAnAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -157,8 +156,8 @@ func TestReloadTakesOverAnAttempt(t *testing.T) {
 	})
 }
 
-// What is to come at once comes at once in spite of a reload: a turn that was asked for,
-// and one that a reload lets through. A shorter period counts from now.
+// Turns that are due at once come at once in spite of a reload: a turn that somebody asked for, and
+// one that the reload makes possible. A shorter period counts from now.
 func TestReloadKeepsTheGrid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -179,7 +178,7 @@ func TestReloadKeepsTheGrid(t *testing.T) {
 	})
 }
 
-// From Stop on nothing counts that goes on from before a reload; Close waits for it.
+// After Stop, an attempt from before a reload does not count; Close waits for the attempt.
 func TestStopAfterAReload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -20,7 +20,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action"
 )
 
-// A secret is in no log and no status, in whichever form it is repeated, wherever that is.
+// No log line and no status contains a secret, in whatever form and place a target repeats it.
 func TestSecretsInEveryForm(t *testing.T) {
 	const secret = `tr0ub"xyzzy\plugh & frobozz`
 	inJSON, err := json.Marshal(secret)

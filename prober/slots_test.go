@@ -52,8 +52,8 @@ func (q *queue) is(want ...string) {
 	}
 }
 
-// Those that were answered go first, then those of which nobody knows, then those that
-// hang; among equals who came first.
+// Probes that were answered go first, then probes not known yet, then probes that hang; within a
+// class, the first to come goes first.
 func TestWhoGoesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &queue{t: t, slots: newSlots(load{attempts: 1, files: 1})}
@@ -88,8 +88,8 @@ func (q *queue) empty() {
 	}
 }
 
-// While others wait a target has one slot; when they do not, or are not allowed to, it has
-// as many as there are.
+// While other targets wait, a target has one slot; if none wait, or none may go, it has as many as
+// there are.
 func TestOneSlotATarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &queue{t: t, slots: newSlots(load{attempts: 2, files: 2})}
@@ -119,8 +119,8 @@ func TestOneSlotATarget(t *testing.T) {
 	})
 }
 
-// Each eighth to go is the one that has waited longest: who hangs, and who needs much, is
-// not passed for ever by those that answer, however many there are.
+// Every eighth turn to go is the one that has waited longest: a turn that hangs or needs many files
+// is not passed for ever by any number of turns that are answered.
 func TestNobodyIsPassedForEver(t *testing.T) {
 	for what, patient := range map[string]claim{
 		"one that hangs":     {files: 1, class: hanging},
@@ -163,8 +163,8 @@ func TestNobodyIsPassedForEver(t *testing.T) {
 	}
 }
 
-// Whoever comes, goes and gives up when: no class takes more than its share, a target has
-// one slot while others may go, everyone has a turn within a bound, and nothing is left.
+// Whatever comes, goes and gives up when: no class takes more than its share, a target has one slot
+// while others may go, every waiter gets a slot within a bound, and nothing is left.
 func TestSlotsAmongAnything(t *testing.T) {
 	for range 20 {
 		synctest.Test(t, testSlotsAmongAnything)

@@ -35,7 +35,7 @@ func TestAttemptOverARestart(t *testing.T) {
 	})
 }
 
-// What is created and does not run yet has no results of its own: when it runs, it
+// An instance that is created but does not run yet has no results of its own: when it runs, it
 // begins with the initial values, and its boot is not killed.
 func TestSourceCreatedThenRunning(t *testing.T) {
 	inView(t, func(w *world, v *view) {
@@ -80,8 +80,8 @@ func TestAttemptOverAFreeze(t *testing.T) {
 	})
 }
 
-// What had ended for good and runs again under its old name is probed before anything is
-// said of it.
+// A target that had ended for good and runs again under its old ID is probed before its result
+// changes.
 func TestSourceFinalAndBackUnderItsName(t *testing.T) {
 	inView(t, func(w *world, v *view) {
 		v.sees(gate.Instance{ID: "b", Phase: gate.Terminated, Final: true, StartedAt: w.begin})
@@ -124,9 +124,8 @@ func TestSecondLook(t *testing.T) {
 	}
 }
 
-// A source that takes long to look delays nobody but who asked, and that by a second at
-// most: with two attempts in flight at a time the other target is asked every second, and
-// the lateness is not the agent's.
+// A slow look delays only the worker that asked for it, and by a second at most: with two attempts
+// in flight at a time the other target is asked every second, and no turn is late.
 func TestSlowLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -29,9 +29,9 @@ func (w *world) hangs(n int) (targets []config.Target) {
 	return targets
 }
 
-// With eight slots and twenty targets that hang for 10 s, others are attempted on their
-// seconds, from their first answer on; what begins to hang is seen at once; and who hangs
-// has its turns all the same, one as often as the other.
+// With eight slots and twenty targets that hang for 10 s, other targets are attempted every second
+// from their first answer on; a target that begins to hang fails at once; and the hanging targets
+// share the remaining turns equally.
 func TestHangingTakeHalf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -141,7 +141,7 @@ func (w *world) atStage(s stage) (name string) {
 	return name
 }
 
-// What has to wait again when its time has come gives its slot back.
+// A turn that must wait again when its time has come gives its slot back.
 func TestDelayedWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -200,7 +200,7 @@ func TestStandingOverReload(t *testing.T) {
 	})
 }
 
-// What an attempt says of the next one.
+// The standing after each sort of attempt.
 func TestStanding(t *testing.T) {
 	refused := tried{Outcome: bad}
 	for _, c := range []struct {

@@ -145,8 +145,8 @@ func isTimeout(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// A listener that is full takes everybody in, and closes for each the connection that has
-// waited longest: idle or in the middle of a header, but not one that is served.
+// A full listener accepts every newcomer, and closes for each the connection that has waited
+// longest: idle or in the middle of a header, but not being served.
 func TestCrowd(t *testing.T) {
 	c := newCrowded(t, loopback(t), 4, nil)
 	served := c.connect("GET /hang HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -205,7 +205,8 @@ func TestKeptConnection(t *testing.T) {
 	c.answered(kept)
 }
 
-// A crowd of ten times the limit, in each of the ways to keep us waiting, keeps nobody out.
+// A crowd of ten times the limit, in each of the ways to keep a server waiting, keeps no other
+// client out.
 func TestCrowds(t *testing.T) {
 	for name, send := range map[string]string{
 		"silent": "", "half a request": "GET / HTTP/1.1\r\nHost: ", "no reader": "GET /endless HTTP/1.1\r\nHost: a\r\n\r\n", "nonsense": "nonsense\r\n\r\n",
@@ -264,7 +265,7 @@ func TestOutOfFiles(t *testing.T) {
 	}
 }
 
-// What cannot be mended by waiting is the server's affair.
+// Accept returns errors that waiting cannot mend.
 func TestListenerBreaks(t *testing.T) {
 	inner := &lacking{Listener: loopback(t), err: syscall.EBADF}
 	inner.lacks.Store(1)
