@@ -25,8 +25,8 @@ import (
 
 var _ Prober = (*prober.Manager)(nil)
 
-// fixed is a prober whose status never changes. It fails the test of whoever asks
-// for more or less than a scrape needs.
+// fixed is a prober whose status never changes. It fails the test if a scrape asks for more or
+// less detail than it needs.
 type fixed struct {
 	tb     testing.TB
 	status prober.Status
@@ -141,8 +141,8 @@ func TestCollectNothing(t *testing.T) {
 	golden(t, "nothing.prom", New(fixed{t, prober.Status{}}, ClassicAndNative))
 }
 
-// A target of which nothing is known has every counter and state from the start, and
-// none of what is not known: no reason, timestamp, startup duration, histogram.
+// A target of which nothing is known has every counter and state from the start, but no reason,
+// timestamp, startup duration or histogram.
 func TestAbsentUntilKnown(t *testing.T) {
 	status := rich()
 	status.Statuses = status.Statuses[2:]

@@ -25,7 +25,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober"
 )
 
-// promtool's linter has nothing to say about any of our metrics.
+// promtool's linter accepts all metrics.
 func TestLint(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	var reload Reload
@@ -180,8 +180,8 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// A label may have any value, bytes that are no text included, and the scrape of it
-// and of everybody else succeeds in every format.
+// A label may have any value, even bytes that are not text, and the scrape of all targets succeeds
+// in every format.
 func FuzzLabelValue(f *testing.F) {
 	for _, v := range []string{
 		"", "x", `"`, `\`, "\n", "\x00", `a"b\c` + "\nd", "äöü €", "\xff\xfe", "a\xc3", "\u2028", "{}", "#", strings.Repeat("x", 1<<16),

@@ -63,7 +63,7 @@ var accepts = []string{
 	"application/openmetrics-text;version=2.0.0", protobuf, "text/html",
 }
 
-// odd has values and labels that are not written as one might think.
+// odd has values and labels with a surprising text form.
 func odd() prober.Status {
 	status := rich()
 	status.InFlight = 1234567
@@ -190,8 +190,8 @@ func TestCompressorsAreReused(t *testing.T) {
 	}
 }
 
-// Scrapes at the same time share one snapshot; the next one after them takes its own,
-// and a third at a time where two may is refused with 503.
+// Scrapes at the same time share one snapshot; the next scrape takes its own. If two may run at a
+// time, a third gets 503.
 func TestSharedSnapshot(t *testing.T) {
 	var mu sync.Mutex
 	taken := 0

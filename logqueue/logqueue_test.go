@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// reader is who takes the log: not before it is let, and not while it fails.
+// reader reads the log: not before the test lets it, and not while it fails.
 type reader struct {
 	let chan struct{} // closed: it takes everything
 
@@ -52,8 +52,8 @@ func newReader(t *testing.T) (*reader, *Queue) {
 	return r, New(r, func(n uint64) []byte { return fmt.Appendf(nil, "lost %d\n", n) })
 }
 
-// While nobody reads, 300,000 lines take no time and one MiB; what is lost is told in its
-// place once somebody reads, and the order is that of the writing.
+// Without a reader, 300,000 lines take no time and one MiB. Once somebody reads, a line in the
+// place of the lost lines counts them, and the lines come in the order of the writes.
 func TestNobodyReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, q := newReader(t)
@@ -119,8 +119,8 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// A line that cannot be written is lost and told of after the next one that can; nobody
-// tries again before there is one.
+// A line that cannot be written is lost, and reported after the next line that can be written; the
+// queue does not try again before the next line.
 func TestWriteFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, q := newReader(t)
@@ -148,7 +148,7 @@ func TestWriteFails(t *testing.T) {
 	})
 }
 
-// What many write at a time comes whole, in the order of each, or is counted.
+// Lines of many concurrent writers come whole and in each writer's order, or are counted.
 func TestManyWriters(t *testing.T) {
 	r, q := newReader(t)
 	close(r.let)

@@ -24,7 +24,7 @@ import (
 
 // rich is a target with something in every field.
 func rich() prober.TargetStatus {
-	// Another zone than UTC, in which the answers are.
+	// Not UTC, the zone of the answers.
 	at := time.Date(2026, 1, 2, 4, 4, 5, 678_000_000, time.FixedZone("", 3600))
 	t := well("app")
 	t.Labels = []config.Label{{Name: "team", Value: `pay"ments`}}
@@ -66,7 +66,7 @@ func golden(t *testing.T, name string, w *httptest.ResponseRecorder) {
 	}
 }
 
-// The API says all that is known of a target, and leaves out what is not.
+// The API reports everything known of a target, and leaves out unknown values.
 func TestTargets(t *testing.T) {
 	unseen := prober.TargetStatus{Name: "new", Source: "docker", Live: true, StartupDuration: -1}
 	h := newServer(t, options(&fake{statuses: []prober.TargetStatus{rich(), unseen}})).Handler()
@@ -117,7 +117,7 @@ func TestUnknownTarget(t *testing.T) {
 	expect(t, get(h, "/api/v1/targets/a%2F%22%FF"), 404, `{"error":"unknown target \"a/\\\"\\xff\""}`+"\n")
 }
 
-// What cannot be encoded is an error, not half an answer.
+// A value that cannot be encoded gives an error, not half an answer.
 func TestEncodeError(t *testing.T) {
 	w := httptest.NewRecorder()
 	writeJSON(w, http.StatusOK, make(chan int))

@@ -97,7 +97,7 @@ func (f *fake) NewInstance(name string) bool {
 	return ok
 }
 
-// options are what a test needs not to say.
+// options returns the options that are the same in most tests.
 func options(p Prober) Options {
 	return Options{
 		Prober:        p,

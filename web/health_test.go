@@ -108,8 +108,8 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// While the agent stops nothing is killed and nobody new is sent to it, and what is
-// asked of one target is answered truly.
+// While the agent stops, every live passes, the aggregate ready fails, and the answers for one
+// target are its real state.
 func TestStopping(t *testing.T) {
 	stopping := mixed()
 	stopping.stopping = true
@@ -144,7 +144,7 @@ func TestStopping(t *testing.T) {
 	}
 }
 
-// What is said of a target that fails, for every way to fail.
+// The reason of a target that fails, for every way to fail.
 func TestWhy(t *testing.T) {
 	target := func(change func(*prober.TargetStatus)) prober.TargetStatus {
 		t := well("app")
@@ -207,8 +207,8 @@ func TestConstantTime(t *testing.T) {
 	}
 }
 
-// A verbose answer says since when, and of what passes because it does not run, that; others
-// are as short as ever.
+// A verbose answer says since when, and which targets pass only because they do not run; other
+// answers do not.
 func TestVerboseSince(t *testing.T) {
 	at := time.Date(2026, 1, 2, 4, 4, 5, 999_999_999, time.FixedZone("", 3600))
 	changed := prober.Changed{Started: at, Ready: at.Add(time.Minute), Live: at.Add(time.Hour)}

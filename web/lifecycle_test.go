@@ -65,9 +65,9 @@ func TestLifecycle(t *testing.T) {
 	}
 }
 
-// A page may use the lifecycle API through the browser of its reader if it is of this site
-// by a name that is allowed. Of another site it may not, and neither if its own name
-// resolves to us, which for a browser is of this site. What is no browser may.
+// A page may use the lifecycle API through its reader's browser if the page is of this site and
+// its name is allowed. A page of another site may not, nor a page whose own name resolves to the
+// agent, although the browser takes that for this site. Clients other than browsers may.
 func TestBrowsers(t *testing.T) {
 	opts := options(mixed())
 	opts.EnableLifecycle = true
@@ -132,7 +132,7 @@ func TestBrowsers(t *testing.T) {
 	}
 }
 
-// Without an external URL and a list, an origin that is not there is none that is trusted.
+// Without an external URL and a list, an empty origin is not trusted.
 func TestBrowserWithoutOrigin(t *testing.T) {
 	opts := options(mixed())
 	opts.EnableLifecycle = true
@@ -144,7 +144,7 @@ func TestBrowserWithoutOrigin(t *testing.T) {
 	}
 }
 
-// What is no name cannot be a host.
+// A text that is not a name cannot be a host.
 func TestLifecycleHosts(t *testing.T) {
 	for _, host := range []string{"", "http://a", "a:9709", "a/b", "*.example.org", "a b", ".a", "ä"} {
 		opts := options(mixed())
@@ -203,8 +203,7 @@ func (d *deadlines) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// Every response has 30 s; a reload has them from its end on; a profile takes as
-// long as it takes.
+// Every response has 30 s, that of a reload from the end of the reload; a profile has no limit.
 func TestDeadlines(t *testing.T) {
 	opts := options(mixed())
 	opts.EnableLifecycle, opts.EnablePprof = true, true

@@ -216,8 +216,8 @@ func TestPageNotices(t *testing.T) {
 	})
 }
 
-// However many targets there are, one page shows a hundred, asks for the attempts of
-// these alone, and says how many there are.
+// One page shows a hundred of any number of targets, asks for the attempts of these alone, and
+// says how many targets there are.
 func TestPageOfMany(t *testing.T) {
 	f := &fake{statuses: append(many(1234, well), unready("bad"))}
 	h := newServer(t, options(f)).Handler()

@@ -198,7 +198,7 @@ func TestPageTarget(t *testing.T) {
 	})
 }
 
-// What an output holds is shown, and is nothing but text.
+// An output is shown as text, whatever it contains.
 func TestPageHostileOutput(t *testing.T) {
 	f := showing()
 	output := "<script>alert(1)</script>\x1b[31m\u202egnp\r\n\x00\xff'\"><img src=x onerror=alert(1)> \u2028{{.}} é\t" + strings.Repeat("<b>", 4000)
@@ -236,7 +236,7 @@ func TestPageHostileOutput(t *testing.T) {
 	}
 }
 
-// A page is compressed for whoever takes it, if it is large.
+// A large page is compressed for clients that accept gzip.
 func TestPageGzip(t *testing.T) {
 	h := newServer(t, options(&fake{statuses: many(perPage, well)})).Handler()
 	plain := get(h, "/", "Accept-Encoding: br, gzip;q=0")

@@ -37,9 +37,9 @@ func terminate(t *testing.T, s *Server, remote, local string, header ...string) 
 	return code, body
 }
 
-// A command beside the agent may say that the pod is terminating, as often as it likes,
-// and nobody else: no other address, no mesh that hands over what comes from outside, no
-// browser and no proxy on the same machine.
+// Only a command beside the agent may say that the pod is terminating, as often as it likes: no
+// other address, no mesh that forwards requests from outside, no browser and no proxy on the same
+// machine.
 func TestWhoMayTerminate(t *testing.T) {
 	for _, may := range [][2]string{
 		{"127.0.0.1:40000", "127.0.0.1:9708"}, {"[::1]:40000", "[::1]:9708"}, {"[::ffff:127.0.0.1]:40000", "127.0.0.1:9708"}, {"127.0.0.1:40000", "127.0.0.2:9708"},
@@ -78,7 +78,7 @@ func TestWhoMayTerminate(t *testing.T) {
 	}
 }
 
-// While the pod terminates nothing is killed; all else is answered truly.
+// While the pod terminates every live passes; all other answers are the real state.
 func TestTerminating(t *testing.T) {
 	terminating, stopping, unloaded := mixed(), mixed(), &fake{unloaded: true, terminating: 1}
 	terminating.terminating, stopping.terminating, stopping.stopping = 1, 1, true

@@ -37,8 +37,8 @@ func TestUnknownWarnsOnce(t *testing.T) {
 	expect(t, get(newServer(t, opts).HealthHandler(), "/live/a"), 200, "[?]a removed: not probed\nok\n")
 }
 
-// Whoever asks for names without end fills neither the memory nor the log: it tells of a
-// thousand, and that it tells of no more.
+// Requests for ever new names fill neither the memory nor the log, which names a thousand targets
+// and then says that it names no more.
 func TestUnknownWithoutEnd(t *testing.T) {
 	var log bytes.Buffer
 	opts := options(&fake{})

@@ -5,7 +5,7 @@ package output
 
 import "testing"
 
-// What does not print is written out; lines, tabs and all that prints stay.
+// Unprintable characters are escaped; newlines, tabs and printable characters stay.
 func TestVisible(t *testing.T) {
 	for _, test := range []struct{ got, want string }{
 		{Visible("plain, é, 日本\u3000\n\ttext"), "plain, é, 日本\u3000\n\ttext"},

@@ -128,7 +128,7 @@ func TestCleanForms(t *testing.T) {
 	}
 }
 
-// What is no secret stays, byte for byte, whatever escapes are in it.
+// Text that is not a secret stays, byte for byte, whatever escapes it has.
 func TestCleanLeavesTheRest(t *testing.T) {
 	s := NewScrubber([]string{"s3cret", "ab\xffcd"})
 	for _, text := range []string{
@@ -142,7 +142,7 @@ func TestCleanLeavesTheRest(t *testing.T) {
 	if got := s.Clean("as3crets3cretb s3crets3cre", 1000); got != "a"+hidden+hidden+"b "+hidden+"s3cre" {
 		t.Errorf("got %q", got)
 	}
-	// What is no UTF-8 is something else in JSON.
+	// Bytes that are not UTF-8 differ in JSON.
 	if got := s.Clean(inJSON(true)("ab\xffcd"), 1000); got != `"`+hidden+`"` {
 		t.Errorf("got %q", got)
 	}
@@ -159,7 +159,7 @@ func TestCleanOverlap(t *testing.T) {
 	}
 }
 
-// Where a text is cut no part of a secret is left, in whichever form.
+// A cut text ends without a part of a secret, in any form.
 func TestCleanCut(t *testing.T) {
 	const limit = 64
 	secret := `0"123<45&6789 abc%def\ghi-` + strings.Repeat("a&b ", 15)
