@@ -41,7 +41,7 @@ func Run(ctx context.Context, o *Options, lines *Log) error {
 	log := lines.Logger
 	log.Info("starting prober_exporter", "version", version.Info(), "build_context", version.BuildContext())
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGINT)
+	signal.Notify(signals, syscall.SIGHUP)
 	defer signal.Stop(signals)
 
 	limitMemory(log, memlimit.FromCgroup)
@@ -50,6 +50,8 @@ func Run(ctx context.Context, o *Options, lines *Log) error {
 	collectAgain := collectNoGarbage()
 	defer collectAgain()
 	first := l.read(nil)
+	// Only now: a read that hangs must not keep the process from ending.
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	if first.err != nil && !o.FailOpen {
 		l.refuse(first.err)
 		return errTold
@@ -95,7 +97,7 @@ func Run(ctx context.Context, o *Options, lines *Log) error {
 			p.shutDown(signals)
 			return nil
 		case err := <-broken:
-			p.close()
+			p.endWithin(stopTime, signals, func(context.Context) { p.close() })
 			return err
 		case s := <-signals:
 			if s != syscall.SIGHUP {
@@ -129,15 +131,9 @@ func (p *process) close() {
 	p.workers.Wait()
 }
 
-// shutDown keeps answering during the delay, then closes the listeners and ends the probes. A
-// second signal cuts every wait short. shutDown returns even if a child cannot be killed or a
-// read hangs.
+// shutDown keeps answering during the delay, then closes the listeners and ends the probes.
 func (p *process) shutDown(signals <-chan os.Signal) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	p.endWithin(p.o.ShutdownDelay+stopTime, signals, func(ctx context.Context) {
 		// Stop waits for attempts, which may never end, so it runs beside the delay.
 		var stopping sync.WaitGroup
 		stopping.Go(p.manager.Stop)
@@ -152,10 +148,22 @@ func (p *process) shutDown(signals <-chan os.Signal) {
 		p.servers.shutdown(ctx)
 		stopping.Wait()
 		p.close()
+	})
+}
+
+// endWithin waits until end has ended everything, at most for limit. A signal ends ctx and
+// shortens the wait. endWithin returns even if a child cannot be killed or a read hangs.
+func (p *process) endWithin(limit time.Duration, signals <-chan os.Signal, end func(ctx context.Context)) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		end(ctx)
 	}()
-	limit := time.NewTimer(p.o.ShutdownDelay + stopTime)
-	defer limit.Stop()
-	patience := limit.C
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	patience := timer.C
 	hurried := false
 	for {
 		select {

@@ -6,15 +6,18 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/prober-exporter/prober_exporter/internal/needs"
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 	"github.com/prober-exporter/prober_exporter/internal/testutil/agenttest"
 )
@@ -107,5 +110,40 @@ func TestLogCannotBeWritten(t *testing.T) {
 				t.Errorf("exit %d, want 0", code)
 			}
 		})
+	}
+}
+
+// A file that cannot be read to its end does not keep an agent that starts from ending.
+func TestEndWhileTheFileHangs(t *testing.T) {
+	t.Parallel()
+	const file = "/dev/ptmx" // each reader gets a terminal of its own, on which nobody types
+	if _, err := os.Stat(file); err != nil {
+		needs.Missing(t, "pseudo terminals")
+	}
+	cmd := agenttest.Command(t, agenttest.Flags(file)...)
+	log := &testutil.Log{}
+	cmd.Stderr = log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	testutil.Eventually(t, "the agent starts", func() error {
+		if !strings.Contains(log.String(), "starting prober_exporter") {
+			return errors.New(log.String())
+		}
+		return nil
+	})
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	limit := time.NewTimer(15 * time.Second)
+	defer limit.Stop()
+	select {
+	case <-ended:
+	case <-limit.C:
+		t.Error("it has not ended 15 s after SIGTERM")
+		_ = cmd.Process.Kill()
+		<-ended
 	}
 }
