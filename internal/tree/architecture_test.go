@@ -135,7 +135,7 @@ func pageTree(page string) (tree map[string][]string, upward []string) {
 	return tree, upward
 }
 
-// ruledTree returns what the rules of depguard say of it.
+// ruledTree returns what the rules of depguard say of it. A key may be a pattern.
 func ruledTree(t *testing.T, config []byte) map[string][]string {
 	t.Helper()
 	var linter struct {
@@ -157,7 +157,11 @@ func ruledTree(t *testing.T, config []byte) map[string][]string {
 		}
 		var imports []string
 		for _, allowed := range rule.Allow {
-			imports = append(imports, strings.TrimSuffix(strings.TrimPrefix(allowed, module+"/"), "$"))
+			allowed = strings.TrimSuffix(strings.TrimPrefix(allowed, module+"/"), "$")
+			if strings.HasSuffix(allowed, "/") {
+				allowed += "*" // all that are below
+			}
+			imports = append(imports, allowed)
 		}
 		slices.Sort(imports)
 		for _, file := range rule.Files {
