@@ -51,8 +51,9 @@ func Orphan(t testing.TB, command string, files ...*os.File) int {
 	}
 	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) }) // it may have ended
 	Until(t, command+" has begun", func() bool {
-		line, err := os.ReadFile(procPath(pid, "cmdline"))
-		return err != nil || !bytes.Contains(line, []byte("echo $!"))
+		// In the middle of its exec a process has no command line.
+		line, _ := os.ReadFile(procPath(pid, "cmdline"))
+		return len(line) > 0 && !bytes.Contains(line, []byte("echo $!")) || ended(pid)
 	})
 	return pid
 }
@@ -61,16 +62,19 @@ func Orphan(t testing.TB, command string, files ...*os.File) int {
 func Kill(t testing.TB, pid int) {
 	t.Helper()
 	_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended already
-	Until(t, "it has ended", func() bool {
-		stat, err := os.ReadFile(procPath(pid, "stat"))
-		if err != nil {
-			return true
-		}
-		// The name of the process is in brackets, and may have brackets in it.
-		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-		const state, threads = 0, 17
-		return len(fields) > threads && strings.ContainsAny(string(fields[state]), "ZXx") && string(fields[threads]) <= "1"
-	})
+	Until(t, "it has ended", func() bool { return ended(pid) })
+}
+
+// ended reports whether a process does not run any more; it may remain as a zombie.
+func ended(pid int) bool {
+	stat, err := os.ReadFile(procPath(pid, "stat"))
+	if err != nil {
+		return true
+	}
+	// The name of the process is in brackets, and may have brackets in it.
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	const state, threads = 0, 17
+	return len(fields) > threads && strings.ContainsAny(string(fields[state]), "ZXx") && string(fields[threads]) <= "1"
 }
 
 func procPath(pid int, name string) string { return "/proc/" + strconv.Itoa(pid) + "/" + name }
