@@ -109,7 +109,7 @@ func TestExecSignal(t *testing.T) {
 	for script, want := range map[string]action.Outcome{
 		"kill -KILL $$":             {Reason: action.Signal, Output: "signal: killed", ExitCode: 128 + 9},
 		"kill -TERM $$":             {Reason: action.Signal, Output: "signal: terminated", ExitCode: 128 + 15},
-		"echo dying; kill -HUP $$":  {Reason: action.Signal, Output: "dying\n", ExitCode: 128 + 1},
+		"echo dying; kill -USR1 $$": {Reason: action.Signal, Output: "dying\n", ExitCode: 128 + 10}, // nohup leaves it alone
 		"sh -c 'kill -KILL $$'; :":  {Success: true, Output: "Killed\n"},
 		"kill -STOP $$; echo never": {Reason: action.Timeout},
 	} {
