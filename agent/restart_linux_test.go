@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
+	"github.com/prober-exporter/prober_exporter/internal/testutil/agenttest"
 )
 
 // Restarts as the default source sees them: an application in a process of its own is
@@ -78,19 +79,7 @@ targets:
     livenessProbe: {httpGet: {port: %[1]s}, periodSeconds: 0.05, failureThreshold: 1}
 `, port)))
 	a.Says(a.Health+"/ready/app", 200, "ok")
-	live := watchURL(t, a.Health+"/live/app")
-	for restart := range 3 {
-		v.kill()
-		a.Says(a.Health+"/ready/app", 503, "not running")
-		v = startVictim(t, victimPlan{Ports: []string{port}, Boot: time.Second})
-		a.Says(a.Health+"/ready/app", 200, "ok")
-		if got, want := a.Metric(`prober_target_restarts_total{target="app"}`), fmt.Sprint(restart+1); got != want {
-			t.Errorf("%s restarts, want %s", got, want)
-		}
-	}
-	if got := statuses(live.stop()); got != "200" {
-		t.Errorf("/live/app answered %s, want 200 all the time", got)
-	}
+	countsRestarts(t, a, v, victimPlan{Ports: []string{port}, Boot: time.Second}, "not running")
 }
 
 // A boot that hangs after a restart: 503, no earlier than maxHoldSeconds and the whole
@@ -251,19 +240,7 @@ targets:
     livenessProbe: {tcpSocket: {port: %s}, periodSeconds: 0.1, failureThreshold: 1}
 `, ports[2], ports[0], ports[1])))
 	a.Says(a.Health+"/ready/app", 200, "ok")
-	live := watchURL(t, a.Health+"/live/app")
-	for restart := range 3 {
-		v.kill()
-		a.Says(a.Health+"/ready/app", 503, "")
-		v = startVictim(t, plan)
-		a.Says(a.Health+"/ready/app", 200, "ok")
-		if got, want := a.Metric(`prober_target_restarts_total{target="app"}`), fmt.Sprint(restart+1); got != want {
-			t.Errorf("%s restarts, want %s", got, want)
-		}
-	}
-	if got := statuses(live.stop()); got != "200" {
-		t.Errorf("/live/app answered %s, want 200 all the time", got)
-	}
+	countsRestarts(t, a, v, plan, "")
 }
 
 // A restart that somebody declares of an app that does not listen begins its next
@@ -287,4 +264,24 @@ targets:
 	a.Says(a.Health+"/live/app", 503, "connection_refused (3/3)")
 	startVictim(t, victimPlan{Ports: []string{port}})
 	a.Says(a.Health+"/live/app", 200, "")
+}
+
+// countsRestarts kills an application and starts it again by a plan, three times: the target
+// is not ready in between, always live, and each is one restart. why is a part of what
+// /ready/app says in between.
+func countsRestarts(t *testing.T, a *agenttest.Agent, v *victim, plan victimPlan, why string) {
+	t.Helper()
+	live := watchURL(t, a.Health+"/live/app")
+	for restart := range 3 {
+		v.kill()
+		a.Says(a.Health+"/ready/app", 503, why)
+		v = startVictim(t, plan)
+		a.Says(a.Health+"/ready/app", 200, "ok")
+		if got, want := a.Metric(`prober_target_restarts_total{target="app"}`), fmt.Sprint(restart+1); got != want {
+			t.Errorf("%s restarts, want %s", got, want)
+		}
+	}
+	if got := statuses(live.stop()); got != "200" {
+		t.Errorf("/live/app answered %s, want 200 all the time", got)
+	}
 }
