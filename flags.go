@@ -1,0 +1,85 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kingpin/v2"
+	"github.com/prometheus/common/version"
+	"github.com/prometheus/exporter-toolkit/web/kingpinflag"
+
+	"github.com/prober-exporter/prober_exporter/agent"
+	"github.com/prober-exporter/prober_exporter/agent/healthcheck"
+)
+
+// parse reads the flags. If done is true, the caller exits with code.
+func parse(args []string, stderr io.Writer) (o *agent.Options, code int, done bool) {
+	o = new(agent.Options)
+	app := kingpin.New(filepath.Base(os.Args[0]), "Runs startup, readiness and liveness probes with the kubelet's own rules, "+
+		"answers /ready, /live and /started, and exports what it sees to Prometheus.")
+	app.UsageWriter(os.Stdout)
+	app.ErrorWriter(stderr)
+	app.Terminate(func(c int) { code, done = c, true })
+	app.Version(version.Print("prober_exporter"))
+	app.HelpFlag.Short('h')
+
+	app.Flag("config.file", "Configuration file.").Default("prober.yml").StringVar(&o.ConfigFile)
+	app.Flag("config.check", "Load the configuration and the web configuration, print every mistake and notice, and exit.").BoolVar(&o.ConfigCheck)
+	app.Flag("config.fail-open", "If a configuration is unreadable or invalid at start, run without it: probe nothing, and answer 200 at every /live.").BoolVar(&o.FailOpen)
+	app.Flag("config.enable-auto-reload", "Reload when the content of the configuration file has changed.").BoolVar(&o.AutoReload)
+	app.Flag("config.auto-reload-interval", "How often to check the file for a change.").Default("30s").DurationVar(&o.AutoReloadInterval)
+	app.Flag("config.from-pod", "Convert the manifest of a Pod, Deployment, StatefulSet, DaemonSet, ReplicaSet, Job or CronJob, print the configuration, and exit. - is stdin.").PlaceHolder("FILE").IsSetByUser(&o.FromPod.Asked).StringVar(&o.FromPod.File)
+	app.Flag("config.from-pod.rewrite", "Print the manifest instead of the configuration: with the agent as a sidecar, its configuration in a ConfigMap, and probes that ask the agent.").BoolVar(&o.FromPod.Rewrite)
+	app.Flag("config.from-pod.image", "Image of the sidecar.").Default(agent.DefaultImage()).StringVar(&o.FromPod.Image)
+	app.Flag("config.from-pod.health-port", "Port of the sidecar's health endpoints.").Default("9708").IntVar(&o.FromPod.HealthPort)
+	app.Flag("config.from-pod.metrics-port", "Port of the sidecar's metrics.").Default("9709").IntVar(&o.FromPod.MetricsPort)
+	o.Web = kingpinflag.AddFlags(app, healthcheck.WebAddress)
+	app.Flag("health.listen-address", "Address on which to serve only the health endpoints: plain HTTP, no authentication, no rate limit. Repeatable.").StringsVar(&o.HealthAddresses)
+	app.Flag("health.check", "Ask this URL once, print the body, and exit with 0 if the status is 200, otherwise with 1.").PlaceHolder("URL").IsSetByUser(&o.IsHealthCheck).StringVar(&o.HealthCheck)
+	app.Flag("terminating", "Tell the agent of this pod that the pod is being deleted: startup and liveness probes end, and every /live answers 200. For a preStop hook. Asks the addresses of --health.listen-address, otherwise of --web.listen-address, otherwise :9708 and :9709 on loopback. Waits 1s at most, and exits with 0 even if nobody answers.").BoolVar(&o.Terminating)
+	app.Flag("web.telemetry-path", "Path under which to expose metrics.").Default("/metrics").StringVar(&o.TelemetryPath)
+	externalURL := app.Flag("web.external-url", "URL at which browsers reach the exporter, for example through a reverse proxy.").PlaceHolder("URL").String()
+	app.Flag("web.route-prefix", "Prefix of all paths. The health endpoints stay at the root as well. Default: the path of --web.external-url.").StringVar(&o.RoutePrefix)
+	app.Flag("web.enable-lifecycle", "Allow HTTP requests that reload the configuration, probe a target at once, or begin a new instance.").BoolVar(&o.EnableLifecycle)
+	app.Flag("web.lifecycle-allowed-host", "Host name under which browsers may send the requests that --web.enable-lifecycle allows, in addition to localhost, IP addresses and the host of --web.external-url. Repeatable.").PlaceHolder("HOST").StringsVar(&o.LifecycleHosts)
+	app.Flag("web.enable-pprof", "Serve /debug/pprof/.").BoolVar(&o.EnablePprof)
+	app.Flag("web.max-requests", "Maximum number of parallel scrapes.").Default("40").IntVar(&o.MaxRequests)
+	app.Flag("web.disable-exporter-metrics", "Leave out the metrics go_*, process_* and promhttp_*.").BoolVar(&o.NoOwnMetrics)
+	app.Flag("metrics.classic-histograms", "Expose classic histogram buckets in addition to native ones. Without classic buckets a scrape as text is half as large, and only native histograms have quantiles.").Default("true").BoolVar(&o.ClassicHistograms)
+	app.Flag("shutdown.delay", "How long to go on answering after SIGTERM before the listeners close.").Default("0s").DurationVar(&o.ShutdownDelay)
+	app.Flag("probe.max-in-flight", "Maximum number of attempts at a time. The limit of open files may allow fewer. 0 means 8000.").Default("0").IntVar(&o.MaxInFlight)
+	app.Flag("log.level", "Only log lines of this severity or above.").Default("info").EnumVar(&o.LogLevel, "debug", "info", "warn", "error")
+	app.Flag("log.format", "Format of the log.").Default("logfmt").EnumVar(&o.LogFormat, "logfmt", "json")
+
+	_, err := app.Parse(stdinArgument(args))
+	if done { // --help or --version
+		return o, code, true
+	}
+	if err == nil {
+		err = o.Check(*externalURL)
+	}
+	if err != nil {
+		_, _ = fmt.Fprintf(stderr, "prober_exporter: error: %v, try --help\n", err)
+		return o, exitUsage, true
+	}
+	return o, exitOK, false
+}
+
+// stdinArgument joins the flag and a separate argument -, which kingpin would take for a flag.
+func stdinArgument(args []string) []string {
+	args = slices.Clone(args)
+	for i := range len(args) - 1 {
+		if strings.TrimLeft(args[i], "-") == "config.from-pod" && args[i+1] == "-" {
+			args[i] += "=-"
+			return slices.Delete(args, i+1, i+2)
+		}
+	}
+	return args
+}
