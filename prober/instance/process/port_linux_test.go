@@ -61,7 +61,7 @@ func TestProcessPortClosed(t *testing.T) {
 	l := testutil.Listen(t, "tcp", ":0", true)
 	port := testutil.PortOf(t, l)
 	f := testutil.SocketOf(t, l)
-	old := testutil.Orphan(t, `sh -c 'trap "exec 3<&-" USR1; while :; do sleep 0.02 3<&-; done'`, f)
+	old := testutil.Orphan(t, `sh -c 'trap "exec 3<&-" WINCH; while :; do sleep 0.02 3<&-; done'`, f)
 	f.Close()
 	p, _ := watching(t)
 	p.Watch(byPort("app", port))
@@ -69,8 +69,11 @@ func TestProcessPortClosed(t *testing.T) {
 	if got := p.Describe("app").PID; got != old {
 		t.Fatalf("%d leads, want %d", got, old)
 	}
-	unix.Kill(old, unix.SIGUSR1)
-	testutil.Until(t, "the port is free", func() bool { return len(inodesOn(t, port)) == 0 })
+	// Before the shell has set its trap, a SIGWINCH does nothing.
+	testutil.Until(t, "the port is free", func() bool {
+		unix.Kill(old, unix.SIGWINCH)
+		return len(inodesOn(t, port)) == 0
+	})
 	for range 3 {
 		p.Look(t.Context())
 		if got := p.Instance("app"); got != first || !p.Up() {
