@@ -24,9 +24,9 @@ func TestDocumentedFlags(t *testing.T) {
 		}
 		return flags
 	}
-	flags := named("main.go", `app\.Flag\("([^"]+)"`)
+	flags := named("flags.go", `app\.Flag\("([^"]+)"`)
 	if len(flags) < 20 {
-		t.Fatalf("found only %d flags in main.go", len(flags))
+		t.Fatalf("found only %d flags in flags.go", len(flags))
 	}
 	// kingpin and the toolkit add these.
 	for _, name := range []string{"version", "web.listen-address", "web.systemd-socket", "web.config.file"} {
