@@ -195,7 +195,7 @@ func TestListenerFollowsItsProcess(t *testing.T) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.targets["app"].missed {
+	if l.targets["app"].missed() {
 		t.Error("somebody missed it")
 	}
 }

@@ -43,10 +43,11 @@ type listening struct {
 	fresh   bool      // no sockets of this instance were seen
 	closed  bool      // a process that held the sockets runs on without them
 	asked   bool      // the kubelet has asked about the target
-	missed  bool      // an attempt has failed since the sockets were last seen
+	held    bool      // a probe of the target is held
 	lostAt  time.Time // when the sockets were first missing; zero if they are there
 	endedAt time.Time
-	held    bool // a probe of the target is held
+	// missedAt is when an attempt last failed since the sockets were last seen; zero if none has.
+	missedAt time.Time
 }
 
 // newListening returns a new target with the current sockets, which belong to an instance of
@@ -87,7 +88,7 @@ func (l *listening) rebase(sockets []uint64) {
 		return
 	}
 	l.found(sockets)
-	l.holder = holder{}
+	l.holder, l.missedAt = holder{}, time.Time{}
 	l.seen = len(sockets) > 0
 	l.instance.MaxHold = gate.Never
 	if l.seen {
@@ -96,8 +97,8 @@ func (l *listening) rebase(sockets []uint64) {
 	}
 }
 
-// infer updates the instance from the current sockets and from the fate of the holder of the
-// last ones.
+// infer updates the instance from the sockets of a read that began at now, and from the fate of
+// the holder of the last ones. An attempt that has failed since then is newer than the sockets.
 func (l *listening) infer(sockets []uint64, fate fate, now time.Time) {
 	if len(sockets) == 0 {
 		l.lose(fate, now)
@@ -116,6 +117,9 @@ func (l *listening) infer(sockets []uint64, fate fate, now time.Time) {
 	}
 	l.found(sockets)
 	l.seen, l.fresh = true, false
+	if !l.missedAt.After(now) {
+		l.missedAt = time.Time{}
+	}
 }
 
 // found records the current sockets.
@@ -123,7 +127,7 @@ func (l *listening) found(sockets []uint64) {
 	if !slices.Equal(l.sockets, sockets) {
 		l.sockets, l.holder = sockets, holder{}
 	}
-	l.closed, l.missed, l.lostAt = false, false, time.Time{}
+	l.closed, l.lostAt = false, time.Time{}
 }
 
 // listens ends a boot: the first socket of the instance is there. The process may have begun
@@ -145,7 +149,7 @@ func (l *listening) listens(sockets []uint64, now time.Time) {
 // has failed in between, the last instance has handed over to the next.
 func (l *listening) replace(sockets []uint64, fate fate, now time.Time) {
 	is := gate.Instance{ID: l.name(sockets, now), Phase: gate.Running, StartedAt: now, MaxHold: l.maxHold}
-	if !l.held && !l.missed {
+	if !l.held && !l.missed() {
 		is.From, is.Restarted = l.instance.ID, fate == gone
 	}
 	l.instance = is
@@ -164,10 +168,13 @@ func (l *listening) lose(fate fate, now time.Time) {
 	if l.lostAt.IsZero() {
 		l.lostAt = now
 	}
-	if l.held || l.missed || fate == gone || now.Sub(l.lostAt) >= handOverGap {
+	if l.held || l.missed() || fate == gone || now.Sub(l.lostAt) >= handOverGap {
 		l.instance.Phase, l.endedAt, l.lostAt = gate.Terminated, now, time.Time{}
 	}
 }
+
+// missed reports whether an attempt has failed since the sockets were last seen.
+func (l *listening) missed() bool { return !l.missedAt.IsZero() }
 
 // end ends the instance of a target whose sockets were never seen.
 func (l *listening) end(now time.Time) {
@@ -212,7 +219,7 @@ func (l *listening) beginUnseen(now time.Time) {
 
 // settled reports whether a read with the same sockets would change nothing.
 func (l *listening) settled() bool {
-	return l.instance.Phase == gate.Running && !l.missed && !l.closed && l.lostAt.IsZero()
+	return l.instance.Phase == gate.Running && !l.missed() && !l.closed && l.lostAt.IsZero()
 }
 
 // wait returns the time from one read to the next, which is short if a change is expected.

@@ -81,7 +81,10 @@ func follow(script string) string {
 			if asked {
 				l.ask(now, now)
 			}
-			l.held, l.missed = held, l.missed || missed
+			l.held = held
+			if missed {
+				l.missedAt = now
+			}
 			sockets, _ := l.of(there(80, set...))
 			l.infer(sockets, f, now)
 		}
@@ -276,6 +279,18 @@ func TestServes(t *testing.T) {
 	}
 }
 
+// An attempt that fails while the sockets are read is newer than the read: the next read without
+// sockets ends the instance at once.
+func TestMissedDuringARead(t *testing.T) {
+	l := newListening(&watch, there(80, 1), epoch)
+	l.missedAt = epoch.Add(2 * time.Millisecond)
+	l.infer([]uint64{1}, unseen, epoch.Add(time.Millisecond)) // this read began before the failure
+	l.infer(nil, unseen, epoch.Add(3*time.Millisecond))
+	if l.instance.Phase != gate.Terminated {
+		t.Errorf("got %+v, want an end", l.instance)
+	}
+}
+
 // Whatever sockets come and go, an instance begins with its socket, or after the end
 // of another; it never runs while it is held for longer than the source allows; and
 // its id is never empty.
@@ -293,7 +308,10 @@ func FuzzListening(f *testing.F) {
 			was := l.instance
 			l.held = b>>7 == 1
 			now := epoch.Add(time.Duration(i) * time.Second)
-			l.missed = b>>6&1 == 1
+			l.missedAt = time.Time{}
+			if b>>6&1 == 1 {
+				l.missedAt = now
+			}
 			l.infer(set, fate(i%4), now)
 			is := l.instance
 			switch {

@@ -51,7 +51,7 @@ func (s *Source) AttemptFailed(target string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if l := s.targets[target]; l != nil {
-		l.missed = true
+		l.missedAt = time.Now()
 	}
 }
 
