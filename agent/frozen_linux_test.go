@@ -175,15 +175,15 @@ func hogs(t *testing.T, n, nice int) {
 }
 
 // An agent that hardly gets a processor never fails a healthy target, but fails one that hangs.
-// If the timeout is short, the target is less nice than the hogs and its answers are cheap:
-// otherwise it would not be healthy.
+// The targets are less nice than the hogs and, if the timeout is short, their answers are cheap:
+// otherwise they would not be healthy.
 func TestStarved(t *testing.T) {
 	for _, c := range []struct {
 		timeout           string
 		nice, hogs, nicer int
 		actions           []string
 	}{
-		{"1", 0, 20, 0, []string{"http", "https", "grpc", "name"}},
+		{"1", 10, 20, 10, []string{"http", "https", "grpc", "name"}},
 		{"0.1", 19, 8, 10, []string{"http", "name"}},
 	} {
 		t.Run(fmt.Sprintf("nice %d, %d hogs, %s s", c.nice, c.hogs, c.timeout), func(t *testing.T) {
