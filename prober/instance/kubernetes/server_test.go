@@ -43,7 +43,7 @@ func newPodServer(t *testing.T, certificates ...tls.Certificate) *podServer {
 		select {
 		case s.calls <- c:
 		case <-r.Context().Done():
-			return
+			panic(http.ErrAbortHandler)
 		}
 		for {
 			select {
@@ -53,7 +53,8 @@ func newPodServer(t *testing.T, certificates ...tls.Certificate) *podServer {
 				}
 				act(w)
 			case <-r.Context().Done():
-				return
+				// The client has given up and may still be reading: to return would be an answer.
+				panic(http.ErrAbortHandler)
 			}
 		}
 	}))
