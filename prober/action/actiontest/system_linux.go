@@ -33,9 +33,17 @@ func BlackHole(t *testing.T) string {
 	}
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(name.(*unix.SockaddrInet4).Port))
 	for range 8 {
-		conn, err := net.DialTimeout("tcp", address, 50*time.Millisecond)
+		// Of a listener, the kernel says how many connections wait, and how many may.
+		queue, err := unix.GetsockoptTCPInfo(fd, unix.SOL_TCP, unix.TCP_INFO)
 		if err != nil {
+			t.Fatal(err)
+		}
+		if waiting, most := queue.Unacked, queue.Sacked; waiting > most {
 			return address
+		}
+		conn, err := net.DialTimeout("tcp", address, 10*time.Second)
+		if err != nil {
+			t.Fatal(err)
 		}
 		t.Cleanup(func() { conn.Close() })
 	}
