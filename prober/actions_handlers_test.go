@@ -46,7 +46,7 @@ func readRows(t *testing.T) []recordedRow {
 	return rows
 }
 
-// shown writes an outcome as the rows do.
+// shown formats an outcome as the rows do.
 func shown(got action.Outcome, err error, took time.Duration) string {
 	if err != nil && strings.HasPrefix(err.Error(), "build request: ") {
 		return "request error: " + strings.TrimPrefix(err.Error(), "build request: ")
@@ -66,12 +66,13 @@ func shown(got action.Outcome, err error, took time.Duration) string {
 	if len(got.Output) > 5000 {
 		output = fmt.Sprintf("%q", got.Output[:20]+"… len "+strconv.Itoa(len(got.Output)))
 	}
-	// At once or not: the only times recorded are 0.0 and 1.0, and a busy machine is slow.
+	// The recorded times are only 0.0 and 1.0, and a busy machine is slow: the seconds say
+	// whether the action waited.
 	return fmt.Sprintf("%s err=%s %d.0s %s", result, reason, min(int(took.Seconds()), 1), output)
 }
 
-// Every recorded case gives what the kubelet's handler gave: result, error, seconds
-// and output.
+// Every recorded case gives the same result, error, seconds and output as the kubelet's
+// handler.
 func TestRecordedHandlers(t *testing.T) {
 	plain := actiontest.Web(t, actiontest.Site())
 	secure := actiontest.WebServer(t, actiontest.Site(), actiontest.Protocols((*http.Protocols).SetHTTP1), true).Listener.Addr().String()
@@ -158,7 +159,7 @@ func TestRecordedHandlers(t *testing.T) {
 			t.Parallel()
 			f, address := build(t, row.name)
 			var text string
-			for range 5 { // again, if this process did not get to run meanwhile
+			for range 5 { // another try if this process did not get to run meanwhile
 				began := time.Now()
 				got, err := f(t.Context())
 				text = shown(got, err, time.Since(began))

@@ -22,8 +22,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action/actiontest"
 )
 
-// Where nobody answers, the timeout ends an attempt, with the kubelet's text, and its
-// dial with it: none is left in the background.
+// If nobody answers, the timeout ends the attempt with the kubelet's text. The dial ends with
+// the attempt and leaves no descriptor.
 func TestDialTimeout(t *testing.T) {
 	address := actiontest.BlackHole(t)
 	before := actiontest.Descriptors(t)
@@ -85,7 +85,7 @@ func TestNetworkLeavesNothing(t *testing.T) {
 	}
 	round()
 	var files, goroutines, same int
-	testutil.Until(t, "the servers are done with it", func() bool {
+	testutil.Until(t, "the servers have finished", func() bool {
 		f, g := actiontest.Descriptors(t), runtime.NumGoroutine()
 		if f != files || g != goroutines {
 			files, goroutines, same = f, g, 0
@@ -100,11 +100,11 @@ func TestNetworkLeavesNothing(t *testing.T) {
 	testutil.Until(t, "no more goroutines than before", func() bool { return runtime.NumGoroutine() <= goroutines })
 }
 
-// exhaustedEnv gives the addresses of the servers to the child of the next test.
+// exhaustedEnv passes the addresses of the servers to the child process of the next test.
 const exhaustedEnv = "PROBER_EXPORTER_TEST_EXHAUSTED"
 
-// An agent without descriptors says so, and says nothing of its targets; with one
-// again, all is well.
+// An agent without descriptors reports an error of its own and says nothing about its targets.
+// Once descriptors are free again, all attempts succeed.
 func TestNetworkOutOfDescriptors(t *testing.T) {
 	if addresses := os.Getenv(exhaustedEnv); addresses != "" {
 		exhaust(t, strings.Fields(addresses))
@@ -130,12 +130,12 @@ func exhaust(t *testing.T, addresses []string) {
 				t.Errorf("%s: got %+v, error %v", name, got, err)
 			}
 		}
-		// A name that cannot even be looked up is no better.
+		// The look-up of a name needs a descriptor, too.
 		if got, err := tcpProbe("app.invalid:80", 5*time.Second)(t.Context()); !want && err == nil {
 			t.Errorf("name: got %+v, no error", got)
 		}
 	}
-	run(true) // opens what the runtime keeps
+	run(true) // opens the files that the runtime keeps
 	limit := syscall.Rlimit{Cur: uint64(actiontest.Descriptors(t) + 10), Max: uint64(actiontest.Descriptors(t) + 10)}
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		t.Fatal(err)

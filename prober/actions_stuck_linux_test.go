@@ -24,10 +24,10 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action/actiontest"
 )
 
-// stuffed is a raw HTTP/2 server that lets its client get stuck: it answers the first
-// request with a header, if it is to begin, and then sends pings without reading what
-// the client has to reply to them. Once both sides' buffers are full, the client waits
-// in a write and takes nothing more. The channel is closed when that is so.
+// stuffed is a raw HTTP/2 server that lets its client get stuck. The server answers the first
+// request with a header if begin is true. Then the server sends pings and does not read the
+// client's replies. Once both sides' buffers are full, the client waits in a write and reads
+// nothing more: then full is closed.
 func stuffed(begin bool) (serve func(net.Conn), full <-chan struct{}) {
 	stuck := make(chan struct{})
 	return func(conn net.Conn) {
@@ -63,15 +63,15 @@ func stuffed(begin bool) (serve func(net.Conn), full <-chan struct{}) {
 	}, stuck
 }
 
-// narrow is a listener whose connections, both their ends, have small buffers: those of
-// the client follow from the size of a segment, 64 KiB on loopback unless it is told.
+// narrow is a listener whose connections have small buffers at both ends. The size of a
+// segment, by default 64 KiB on loopback, decides the client's buffers.
 func narrow(t *testing.T) net.Listener {
 	t.Helper()
 	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		var failure error
 		err := c.Control(func(fd uintptr) {
 			failure = errors.Join(
-				unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, 1), // the least there is
+				unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, 1), // the kernel's minimum
 				unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUF, 16<<10),
 				unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_MAXSEG, 536),
 			)
@@ -85,7 +85,7 @@ func narrow(t *testing.T) net.Listener {
 	return l
 }
 
-// hearRequest reads up to the first request of a client, and says whether it came.
+// hearRequest reads up to a client's first request and reports whether the request came.
 func hearRequest(conn net.Conn) bool {
 	if _, err := io.ReadFull(conn, make([]byte, len(http2.ClientPreface))); err != nil {
 		return false
@@ -105,7 +105,7 @@ func hearRequest(conn net.Conn) bool {
 	}
 }
 
-// stuckProbes are the probes whose libraries can be caught in a write.
+// stuckProbes are the probes whose libraries can get stuck in a write.
 var stuckProbes = map[string]struct {
 	begin bool
 	probe func(address string, timeout time.Duration) action.Func
@@ -119,8 +119,8 @@ func h2cProbe(address string, timeout time.Duration) action.Func {
 	return httpProbe(address, timeout, config.HTTPGet{Path: "/", Protocol: "HTTP2"})
 }
 
-// A server that never reads cannot keep an attempt beyond its timeout, nor give it a
-// reason other than that.
+// A server that never reads keeps no attempt beyond its timeout, and the reason is always a
+// timeout.
 func TestStuckInWriteTimesOut(t *testing.T) {
 	const timeout = 900 * time.Millisecond
 	for name, c := range stuckProbes {
@@ -145,7 +145,7 @@ func TestStuckInWriteTimesOut(t *testing.T) {
 	}
 }
 
-// Nor can it hold up a stop.
+// A server that never reads does not hold up a stop.
 func TestStuckInWriteStops(t *testing.T) {
 	for name, c := range stuckProbes {
 		t.Run(name, func(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action/actiontest"
 )
 
-// Each action that the file can have can be done, and no other.
+// Each action that the file can have has an implementation, and no other action has.
 func TestActionsAreThoseOfTheFile(t *testing.T) {
 	names := config.ActionNames()
 	slices.Sort(names)
@@ -29,7 +29,7 @@ func TestActionsAreThoseOfTheFile(t *testing.T) {
 	}
 }
 
-// What a probe asks is told without what is secret of it.
+// The address of a probe contains no secrets.
 func TestAddress(t *testing.T) {
 	target := &config.Target{Host: "::1"}
 	port := config.PortRef{Number: 8080}
@@ -49,7 +49,7 @@ func TestAddress(t *testing.T) {
 	}
 }
 
-// A stopped attempt is an error, whatever it does.
+// A stopped attempt returns an error, whatever the action.
 func TestStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -64,7 +64,7 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// IPv6 addresses are bracketed, in URLs, texts and authorities.
+// URLs, texts and authorities have IPv6 addresses in brackets.
 func TestIPv6(t *testing.T) {
 	l, err := net.Listen("tcp", "[::1]:0")
 	if err != nil {
@@ -88,17 +88,17 @@ func TestIPv6(t *testing.T) {
 	}
 }
 
-// httpProbe is an httpGet action.
+// httpProbe returns an httpGet action.
 func httpProbe(address string, timeout time.Duration, h config.HTTPGet) action.Func {
 	return newAction(actiontest.HTTPGet(address, timeout, h))
 }
 
-// tcpProbe is a tcpSocket action.
+// tcpProbe returns a tcpSocket action.
 func tcpProbe(address string, timeout time.Duration) action.Func {
 	return newAction(actiontest.TCPSocket(address, timeout))
 }
 
-// grpcProbe is a grpc action.
+// grpcProbe returns a grpc action.
 func grpcProbe(address string, timeout time.Duration, service, mode string) action.Func {
 	return newAction(actiontest.GRPC(address, timeout, service, mode))
 }

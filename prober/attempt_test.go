@@ -16,8 +16,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action"
 )
 
-// An attempt that cannot be made is tried 3 times, counted as unknown, and neither
-// breaks nor extends a run; a failure is not tried again.
+// The agent tries three times to make an attempt. If it cannot, the attempt counts as unknown,
+// and neither breaks nor extends a run. A failed attempt is not tried again.
 func TestUnknownIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -47,7 +47,7 @@ func TestUnknownIsDropped(t *testing.T) {
 	})
 }
 
-// An answer in the second try counts, and takes the full timeout anew.
+// A success in the third try counts. Each try has the full timeout.
 func TestThirdTryCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -70,14 +70,14 @@ func TestThirdTryCounts(t *testing.T) {
 	})
 }
 
-// A timeout counts as a failure, however long the attempt took. Whether it is the
-// target's the action decides.
+// A timeout counts as a failure, however long the attempt took: the action decides whether the
+// timeout is the target's fault.
 func TestTimeoutOnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		defer w.m.Close()
 		w.takes("app/readiness", time.Second, action.Outcome{Reason: action.Timeout})
-		w.takes("app/liveness", 1200*ms, action.Outcome{Reason: action.Timeout}) // its child was slow to die
+		w.takes("app/liveness", 1200*ms, action.Outcome{Reason: action.Timeout}) // a child of the attempt was slow to die
 		w.apply(app("app", nil, every(10*time.Second), every(10*time.Second)))
 		w.sleepUntil(2 * time.Second)
 		for _, k := range []gate.Kind{gate.Readiness, gate.Liveness} {
@@ -88,8 +88,8 @@ func TestTimeoutOnTime(t *testing.T) {
 	})
 }
 
-// An attempt that ends after its instance counts as an attempt, and says nothing of
-// the new instance. That one has started at once, as it has no startup probe.
+// An attempt that ends after its instance counts as an attempt and says nothing about the new
+// instance. The new instance has started at once, because the target has no startup probe.
 func TestAttemptAcrossInstances(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -112,8 +112,8 @@ func TestAttemptAcrossInstances(t *testing.T) {
 	})
 }
 
-// A panic in an action is caught, counted, logged with its stack, and the next turn
-// comes as if nothing had been.
+// The agent catches a panic in an action, counts the panic and logs it with its stack. The next
+// turn comes as usual.
 func TestPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -129,7 +129,7 @@ func TestPanic(t *testing.T) {
 			t.Errorf("counted %s, want 4 unknown", p.counted())
 		}
 		if log := w.logged(); !strings.Contains(log, "panic=boom") || !strings.Contains(log, "attempt.go") {
-			t.Errorf("the log does not tell of the panic: %s", log)
+			t.Errorf("the log does not mention the panic: %s", log)
 		}
 	})
 }

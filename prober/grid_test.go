@@ -12,9 +12,9 @@ import (
 	"github.com/prober-exporter/prober_exporter/config"
 )
 
-// The first turns of 4,000 probes with a period of 2 s are spread over that period,
-// 100 on each slot of 50 ms, and none waits longer; so are 1,000 with one of 1 s, 50 on
-// each, beside them.
+// The first turns of 4,000 probes with a period of 2 s are spread over that period, 100 on each
+// slot of 50 ms. So are 1,000 probes with a period of 1 s beside them, 50 on each slot. No
+// first turn waits longer than a period.
 func TestManyProbesAreSpread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

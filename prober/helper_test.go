@@ -24,8 +24,8 @@ var (
 	bad  = action.Outcome{Reason: action.ConnectionRefused, Output: "connection refused"}
 )
 
-// world plays the targets: it answers every attempt, and writes down when it was
-// made. Sockets do not work in a bubble, so the actions are its own.
+// world plays the targets: it answers every attempt and records its time. Sockets do not work
+// in a bubble, so world supplies the actions.
 type world struct {
 	t     *testing.T
 	m     *Manager
@@ -105,7 +105,7 @@ func (w *world) newAction(t *config.Target, p *config.Probe) action.Func {
 	}
 }
 
-// on sets what a probe is answered from now on.
+// on sets the answer to a probe's attempts from now on.
 func (w *world) on(name string, answer func(ctx context.Context) (action.Outcome, error)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -116,7 +116,7 @@ func (w *world) says(name string, o action.Outcome) {
 	w.on(name, func(context.Context) (action.Outcome, error) { return o, nil })
 }
 
-// takes makes a probe's attempts last so long, unless they are cut short.
+// takes makes a probe's attempts last for d, unless something cuts them short.
 func (w *world) takes(name string, d time.Duration, o action.Outcome) {
 	w.on(name, func(ctx context.Context) (action.Outcome, error) {
 		select {
@@ -128,7 +128,7 @@ func (w *world) takes(name string, d time.Duration, o action.Outcome) {
 	})
 }
 
-// at returns when a probe's attempts were made.
+// at returns the times of a probe's attempts.
 func (w *world) at(name string) []time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -143,15 +143,15 @@ func (w *world) apply(targets ...config.Target) {
 	synctest.Wait()
 }
 
-// sleepUntil moves time to so long after the beginning, and waits until all is done
-// that is due then.
+// sleepUntil moves the bubble's time to d after the beginning, and waits until everything that
+// is due then has happened.
 func (w *world) sleepUntil(d time.Duration) {
 	time.Sleep(d - time.Since(w.begin))
 	synctest.Wait()
 }
 
-// is checks what a target is said to be: any of started, ready, live in one word,
-// an upper case letter for yes.
+// is checks what the agent says of a target: started, ready and live (s, r, l) in one word,
+// with an upper case letter for yes. A letter may be missing.
 func (w *world) is(name, want string) {
 	w.t.Helper()
 	s, ok := w.m.Target(name, Brief)
@@ -179,7 +179,7 @@ func (w *world) probe(name string, k gate.Kind) ProbeStatus {
 	return p
 }
 
-// counted returns the successful, failed and unknown attempts.
+// counted returns the numbers of successful, failed and unknown attempts.
 func (p ProbeStatus) counted() string {
 	return fmt.Sprintf("%d/%d/%d", p.Successful, p.Failed, p.Unknown)
 }
@@ -195,7 +195,7 @@ func every(period time.Duration) *config.Probe {
 	}
 }
 
-// app is a target with the probes given, each of which may be nil.
+// app returns a target with the given probes, each of which may be nil.
 func app(name string, startup, readiness, liveness *config.Probe) config.Target {
 	return config.Target{
 		Name:           name,

@@ -16,8 +16,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action"
 )
 
-// told returns entries as outputs, with how many attempts each stands for and the times of
-// the first and the last.
+// told formats attempts as their outputs, each with a count and the times of the first and the
+// last.
 func told(all []Attempt) string {
 	var s []string
 	for _, a := range all {
@@ -30,8 +30,8 @@ func told(all []Attempt) string {
 	return strings.Join(s, " ")
 }
 
-// Failures are remembered beside successes: neither push the others out. What is told
-// is the last 20 of both.
+// The history remembers failures beside successes, and neither pushes the other out. The status
+// shows the last 20 of both.
 func TestHistory(t *testing.T) {
 	var h history
 	if got := h.last(); len(got) != 0 {
@@ -61,12 +61,12 @@ func TestHistory(t *testing.T) {
 	other := h.clone()
 	add(Successful, 1)
 	if got := other.last(); got[len(got)-1].Output != "1033" || len(other.marks) != historySize || other.marks[historySize-1].start != 1033 {
-		t.Errorf("a copy goes on with the original: %s", told(got))
+		t.Errorf("a copy changes with the original: %s", told(got))
 	}
 }
 
-// Equal attempts in a row are one entry, whatever their bodies and local ports; what is in
-// between ends it.
+// Equal attempts in a row are one entry, whatever their bodies and local ports. A different
+// attempt in between ends the entry.
 func TestHistoryFolds(t *testing.T) {
 	var h history
 	n := int64(0)
@@ -97,7 +97,7 @@ func TestHistoryFolds(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", told(got), want)
 	}
 	if got[1].Body != "last" || got[7].ExitCode != 2 {
-		t.Errorf("of a line the last body is kept: %+v", got[1])
+		t.Errorf("want the last body of each entry: %+v", got[1])
 	}
 	var status ProbeStatus
 	h.tell(&status)
@@ -113,13 +113,13 @@ func TestHistoryFolds(t *testing.T) {
 	}
 	for _, pair := range [][2]string{{"1->2", "3->2"}, {"a:1->2", "a:2->3"}, {"a:1->2", "b:1->2"}, {"a:1", "a:2"}, {"count: 1->", "count: 2->"}} {
 		if sameOutput(pair[0], pair[1]) {
-			t.Errorf("%q and %q are taken for the same", pair[0], pair[1])
+			t.Errorf("%q and %q count as the same", pair[0], pair[1])
 		}
 	}
 }
 
-// The first failure of a run and the success before it are known however long the run
-// is and whatever was said in it; with the run's end they are not told any more.
+// The first failure of a run and the success before it stay known, however long the run is and
+// however much the outputs change. The end of the run ends both.
 func TestHistoryFirstFailure(t *testing.T) {
 	var h history
 	n := int64(0)
@@ -169,7 +169,7 @@ func TestHistoryFirstFailure(t *testing.T) {
 	check("fail 0 at 8, 1", "ok at 6, 1")
 	h.failures.forget() // a new instance
 	check("", "ok at 6, 1")
-	add(Failed, "fail 99") // the entry goes on, the run is new
+	add(Failed, "fail 99") // the entry goes on, but the run is new
 	check("fail 99 at 108, 1", "ok at 6, 1")
 	add(Failed, "fail 99")
 	check("fail 99 at 108, 1", "ok at 6, 1")
@@ -177,7 +177,7 @@ func TestHistoryFirstFailure(t *testing.T) {
 	check("", "ok at 110, 1")
 }
 
-// Outputs are cut where a character begins, and a repeated one costs nothing.
+// Outputs are cut at the beginning of a character, and a repeated output costs nothing.
 func TestHistoryOutput(t *testing.T) {
 	var h history
 	long := strings.Repeat("ü", 5000)
@@ -193,7 +193,7 @@ func TestHistoryOutput(t *testing.T) {
 		h.add(record{outcome: Failed, output: long + "2", body: long})
 	}
 	if n := len(h.failures.lines); n != 1 {
-		t.Errorf("%d entries of what is the same where it is cut, want 1", n)
+		t.Errorf("%d entries of outputs that are equal up to the cut, want 1", n)
 	}
 	allocs := testing.AllocsPerRun(100, func() { h.add(record{outcome: Failed, output: long, body: long}) })
 	if allocs != 0 {
@@ -201,8 +201,8 @@ func TestHistoryOutput(t *testing.T) {
 	}
 }
 
-// Each native bucket's bound is 2^(i/8): a value on the bound is in it, the next
-// larger one is not.
+// Each native bucket's bound is 2^(i/8). A value on the bound is in the bucket, and the next
+// larger value is not.
 func TestNativeIndex(t *testing.T) {
 	for _, schema := range []int32{0, 1, 2, 3} {
 		for i := int32(-200); i <= 200; i++ {
@@ -219,8 +219,8 @@ func TestNativeIndex(t *testing.T) {
 	}
 }
 
-// Whatever is observed, both halves count all of it, the native half stays within
-// 100 buckets, and its buckets are sorted and not empty.
+// Whatever the observations, both halves count all of them, the native half has at most 100
+// buckets, and its buckets are sorted and not empty.
 func TestHistogram(t *testing.T) {
 	var s sparse
 	sum := 0.0
@@ -261,7 +261,7 @@ func TestHistogram(t *testing.T) {
 	}
 }
 
-// A bound of a classic bucket is part of it.
+// A classic bucket includes its bound.
 func TestClassicBounds(t *testing.T) {
 	var s sparse
 	for _, b := range ClassicBounds() {

@@ -17,8 +17,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action"
 )
 
-// 15 reloads, 2 s apart, that change a label neither keep a dead target alive nor kill one early:
-// its attempts come when they would have come without reloads, even those during a reload.
+// 15 reloads, 2 s apart, that change a label neither keep a dead target alive nor kill a target
+// early. The attempts come at the same times as without reloads, even during a reload.
 func TestReloadsKeepNobodyAlive(t *testing.T) {
 	for _, takes := range []time.Duration{0, 3 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -51,7 +51,8 @@ func TestReloadsKeepNobodyAlive(t *testing.T) {
 	}
 }
 
-// stuckIn makes a probe's next attempt last until release is called, whatever ends it.
+// stuckIn makes a probe's next attempt last until release is called, whatever cuts the attempt
+// short.
 func (w *world) stuckIn(name string) (release func()) {
 	stuck := make(chan struct{})
 	w.on(name, func(ctx context.Context) (action.Outcome, error) {
@@ -64,9 +65,10 @@ func (w *world) stuckIn(name string) (release func()) {
 	}
 }
 
-// An attempt that cannot be ended delays its own probe alone: neither the reload that cuts the
-// attempt short, nor later reloads, nor the other probes of the target. The log names the probe
-// once; the probe is overdue as without a reload, and goes on when the attempt has ended.
+// An attempt that does not end delays only its own probe. It delays neither the reload that
+// cuts the attempt short, nor later reloads, nor the other probes of the target. The log names
+// the probe once. The probe is overdue as without a reload, and goes on when the attempt has
+// ended.
 func TestReloadsPassAnAttemptThatDoesNotEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -82,12 +84,12 @@ func TestReloadsPassAnAttemptThatDoesNotEnd(t *testing.T) {
 		for i := range 5 {
 			w.apply(target(fmt.Sprint("/", i+1)))
 			if since, longest := time.Since(w.begin), 500*ms+leaveTime; since > longest {
-				t.Fatalf("reload %d ended at %v, want %v: it waited for what does not end", i, since, longest)
+				t.Fatalf("reload %d ended at %v, want %v: the reload waited for an attempt that does not end", i, since, longest)
 			}
 		}
-		w.apply() // removed, and there again
+		w.apply() // removes the target, which the next reload brings back
 		if w.m.Waiting() != nil || w.m.Status(Brief).Waiting != 0 {
-			t.Errorf("%v wait, and there is no target", w.m.Waiting())
+			t.Errorf("%v wait without a target", w.m.Waiting())
 		}
 		w.apply(target("/last"))
 		if got, want := w.m.Waiting(), []string{"app/liveness"}; !slices.Equal(got, want) || w.m.Status(Brief).Waiting != 1 {
@@ -98,7 +100,7 @@ func TestReloadsPassAnAttemptThatDoesNotEnd(t *testing.T) {
 			t.Errorf("%d attempts at readiness in 10 s", got)
 		}
 		if got := w.at("app/liveness"); len(got) != 1 || w.m.Overdue() != nil {
-			t.Errorf("liveness attempts at %v, overdue %v; want the one that is stuck, and nothing overdue yet", got, w.m.Overdue())
+			t.Errorf("liveness attempts at %v, overdue %v; want only the stuck attempt, and nothing overdue yet", got, w.m.Overdue())
 		}
 		w.sleepUntil(34 * time.Second) // three timeouts and 30 s
 		if got, want := w.m.Overdue(), []string{"app/liveness"}; !slices.Equal(got, want) {
@@ -133,7 +135,7 @@ func TestReloadTakesOverAnAttempt(t *testing.T) {
 		liveness.Timeout = 4 * time.Second
 		w.apply(app("app", nil, nil, liveness))
 		w.takes("app/liveness", 3*time.Second, bad)
-		w.sleepUntil(6 * time.Second) // in its second attempt
+		w.sleepUntil(6 * time.Second) // in the second attempt
 		w.apply(labelled(app("app", nil, nil, liveness), "a"))
 		w.apply(labelled(app("app", nil, nil, liveness), "b"))
 		if got := w.m.Waiting(); time.Since(w.begin) != 6*time.Second || len(got) != 1 {
@@ -143,7 +145,7 @@ func TestReloadTakesOverAnAttempt(t *testing.T) {
 		if p := w.probe("app", gate.Liveness); p.counted() != "0/1/0" || p.Run != 1 || p.ConsecutiveFailures != 1 || len(p.Attempts) != 2 {
 			t.Errorf("after the attempt: %+v", p)
 		}
-		w.sleepUntil(11 * time.Second) // in its third
+		w.sleepUntil(11 * time.Second) // in the third attempt
 		w.apply(labelled(app("app", nil, nil, liveness), "c"))
 		other := every(5 * time.Second)
 		other.HTTPGet.Path = "/other"
@@ -156,8 +158,8 @@ func TestReloadTakesOverAnAttempt(t *testing.T) {
 	})
 }
 
-// Turns that are due at once come at once in spite of a reload: a turn that somebody asked for, and
-// one that the reload makes possible. A shorter period counts from now.
+// A turn that is due at once comes at once in spite of a reload, whether somebody has asked for
+// the turn or the reload has made it possible. A shorter period counts from now.
 func TestReloadKeepsTheGrid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -168,7 +170,7 @@ func TestReloadKeepsTheGrid(t *testing.T) {
 		release := w.stuckIn("poked/readiness")
 		w.m.Probe("poked")
 		synctest.Wait()
-		w.m.Probe("poked") // while one is under way
+		w.m.Probe("poked") // while another turn is under way
 		w.apply(app("app", nil, nil, every(10*time.Second)), labelled(app("poked", nil, every(time.Hour), nil), "x"), app("gated", nil, every(time.Hour), nil))
 		release()
 		w.sleepUntil(71 * time.Second)

@@ -18,7 +18,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/instance"
 )
 
-// calling is a log that does something with every line.
+// calling is a log that calls do with every line.
 type calling struct{ do func(line string) }
 
 func (calling) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelInfo }
@@ -30,8 +30,8 @@ func (c calling) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// meets makes everything happen that is logged: of probes, of instances, and of a reload
-// that finds a new one.
+// meets makes everything happen that the agent logs of probes and instances, and of a reload
+// that finds a new instance.
 func meets(w *world, v *view) {
 	c := watched("view")
 	c.Instance.Auto = true
@@ -40,7 +40,7 @@ func meets(w *world, v *view) {
 		ended.Phase = gate.Terminated
 		v.mu.Lock()
 		defer v.mu.Unlock()
-		v.seen["app"] = ended // and tells nobody: the reload finds it
+		v.seen["app"] = ended // without a notice: the reload finds it
 	}
 	w.apply(c)
 	v.sees(runs("a"))
@@ -80,8 +80,8 @@ func free(lock *sync.Mutex) {
 	defer lock.Unlock()
 }
 
-// A log that asks the manager about everything gets its answers: no line is written with
-// a lock held.
+// A log that asks the manager about everything gets its answers: the agent holds no lock while
+// it writes a line.
 func TestLogWithoutLocks(t *testing.T) {
 	lines := map[string]bool{}
 	var mu sync.Mutex
@@ -102,12 +102,13 @@ func TestLogWithoutLocks(t *testing.T) {
 	}, meets)
 	for _, line := range []string{"instance source chosen", "probe failed", "result changed", "new instance", "instance does not run"} {
 		if !lines[line] {
-			t.Errorf("not logged: %s; the test lacks something", line)
+			t.Errorf("not logged: %s; the test must make it happen", line)
 		}
 	}
 }
 
-// While nobody takes a line of a reload, targets are asked about, told of, and reloaded.
+// While the log of a reload blocks, the manager still answers questions, accepts notices of new
+// instances, and reloads.
 func TestLogThatBlocks(t *testing.T) {
 	var stuck atomic.Pointer[chan struct{}]
 	logging(t, func(*world, string) {
@@ -140,7 +141,7 @@ func TestLogThatBlocks(t *testing.T) {
 			t.Errorf("%+v: the second reload waits for the log of the first", s.Labels)
 		}
 		if got := w.m.Status(Full).Summary; got.Ready != 0 || got.Live != 1 {
-			t.Errorf("%+v, want nobody ready, and one live", got)
+			t.Errorf("%+v, want no target ready and one live", got)
 		}
 		close(release)
 		reloads.Wait()

@@ -12,8 +12,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/gate"
 )
 
-// dates are the times at which started, ready and live, then the results of startup,
-// readiness and liveness, changed last.
+// dates returns when started, ready and live, and then the results of startup, readiness and
+// liveness, last changed.
 func (w *world) dates() string {
 	w.t.Helper()
 	s, _ := w.m.Target("app", Brief)
@@ -35,11 +35,11 @@ func (w *world) dated(want string) {
 	}
 }
 
-// Each change of a condition and of a result is dated when it comes, whoever brings it:
-// a probe, the end of an instance, the next one.
+// Each change of a condition or a result has the date of the change, whether a probe, the end
+// of an instance or a new instance causes it.
 func TestChangesAreDated(t *testing.T) {
 	inView(t, func(w *world, v *view) {
-		w.dated("0s 0s 0s 0s 0s 0s") // since when it is watched
+		w.dated("0s 0s 0s 0s 0s 0s") // the beginning of the watch
 		w.says("app/readiness", bad)
 		w.sleepUntil(1500 * ms)
 		v.sees(runs("a"))
@@ -70,8 +70,8 @@ func TestChangesAreDated(t *testing.T) {
 	})
 }
 
-// A reload keeps the dates of what goes on; a probe that is new begins, and what changes
-// changes then.
+// A reload keeps the dates of everything that goes on. A new probe has the date of the reload,
+// and so has every change.
 func TestReloadKeepsDates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -93,7 +93,7 @@ func TestReloadKeepsDates(t *testing.T) {
 	})
 }
 
-// A hold that ends by itself says when: at the first turn after it.
+// A hold that ends by itself says when it ends: at the first turn after its maximum.
 func TestHeldUntil(t *testing.T) {
 	inView(t, func(w *world, v *view) {
 		bounded := runs("a")

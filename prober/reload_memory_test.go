@@ -15,8 +15,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action"
 )
 
-// 20 reloads, each of which changes another one of 20 targets, leave no configuration in
-// memory but the first: what each has brought is one target.
+// 20 reloads, each of which changes a different one of 20 targets, leave only the first
+// configuration in memory: from each later configuration the agent keeps one target.
 func TestReloadsLeaveNoConfigurations(t *testing.T) {
 	m := New(Options{})
 	defer m.Close()
@@ -47,7 +47,7 @@ func TestReloadsLeaveNoConfigurations(t *testing.T) {
 		}
 	}
 	if alive > 0 {
-		t.Errorf("%d of the later configurations are in memory", alive)
+		t.Errorf("memory holds %d of the later configurations", alive)
 	}
 	if got := len(m.Status(Brief).Statuses); got != 20 {
 		t.Errorf("%d targets, want 20", got)

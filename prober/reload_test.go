@@ -19,8 +19,8 @@ func labelled(t config.Target, value string) config.Target {
 	return t
 }
 
-// A reload that does not touch a target leaves its phase, its counters and its
-// running attempt alone.
+// A reload that does not touch a target leaves its phase, its counters and its running attempt
+// alone.
 func TestReloadOfAnEqualTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -36,13 +36,13 @@ func TestReloadOfAnEqualTarget(t *testing.T) {
 			t.Errorf("counted %s, want 5 successes", p.counted())
 		}
 		if !w.m.Removed("other3") || w.m.Removed("other49") || w.m.Removed("app") || w.m.Removed("nobody") {
-			t.Error("other3 has been removed, and only such ones")
+			t.Error("Removed does not name exactly the targets that reloads removed")
 		}
 	})
 }
 
-// A hundred reloads that change only a label or a timeout never change what ready
-// and live say, of good targets or of bad ones, at any moment.
+// A hundred reloads that change only a label or a timeout never change whether a target is
+// ready or live, be the target good or bad, at any moment.
 func TestReloadNeverChangesWhatIsSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -92,8 +92,8 @@ func TestReloadNeverChangesWhatIsSaid(t *testing.T) {
 	})
 }
 
-// Counters go on where the labels are equal and begin anew where they are not; the
-// history stays in either case.
+// Counters go on if the labels are equal, and begin anew if not. The history stays in either
+// case.
 func TestReloadCounters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -115,13 +115,13 @@ func TestReloadCounters(t *testing.T) {
 			t.Errorf("another label: %+v", p)
 		}
 		if s, _ := w.m.Target("app", Brief); s.Restarts != 0 || s.Instance.ID != "static/1" {
-			t.Errorf("another label: %+v; want no restarts counted, the same instance", s)
+			t.Errorf("another label: %+v; want no restarts, and the same instance", s)
 		}
 	})
 }
 
-// Of removed targets the last thousand are known, however many there were; one that is
-// back is none of them.
+// The manager knows the last thousand removed targets, however many reloads removed. A target
+// that has come back is not among them.
 func TestRemovedIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -134,7 +134,7 @@ func TestRemovedIsBounded(t *testing.T) {
 			w.apply(append(targets, app(fmt.Sprintf("odd%d", i%2), nil, every(time.Hour), nil))...)
 		}
 		if got := len(w.m.removed); got != 1000 {
-			t.Errorf("%d names are kept, want 1000", got)
+			t.Errorf("the manager keeps %d names, want 1000", got)
 		}
 		for name, want := range map[string]bool{"t29-0": false, "t28-0": true, "t20-0": true, "t18-99": false, "odd0": true, "odd1": false} {
 			if w.m.Removed(name) != want {
@@ -144,8 +144,8 @@ func TestRemovedIsBounded(t *testing.T) {
 	})
 }
 
-// A running attempt of a removed target, or of a probe that would now do something else,
-// is cut short, waited for, and not counted.
+// A reload cuts short the running attempt of a removed target, or of a probe with another
+// action. The reload waits for that attempt and does not count it.
 func TestReloadCutsAttemptsShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -168,8 +168,8 @@ func TestReloadCutsAttemptsShort(t *testing.T) {
 	})
 }
 
-// New kinds of a ready target begin with Success; those of one that is not, with
-// their initial values. The hold of a startup success ends with another action.
+// New kinds of a ready target begin with Success; those of a target that is not ready begin
+// with their initial values. The hold of a startup success ends with another action.
 func TestReloadAddsKinds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -182,7 +182,7 @@ func TestReloadAddsKinds(t *testing.T) {
 		w.is("app", "SRL")
 		equal(t, "startup of a started target", w.at("app/startup"))
 
-		w.apply() // removed: what was known is forgotten
+		w.apply() // the manager forgets what was known of the target
 		w.apply(app("app", every(time.Second), nil, every(time.Second)))
 		w.apply(app("app", every(time.Second), every(time.Second), every(time.Second)))
 		w.is("app", "srL")
@@ -202,7 +202,7 @@ func TestReloadAddsKinds(t *testing.T) {
 	})
 }
 
-// What counts as another action: what is asked, not how often or how long.
+// Two actions are the same if they ask the same question, however often and for however long.
 func TestSameAction(t *testing.T) {
 	base := func() config.Target {
 		c := app("app", nil, every(time.Second), nil)
@@ -235,8 +235,8 @@ func TestSameAction(t *testing.T) {
 	}
 }
 
-// A declared restart brings the initial values back, gates readiness and liveness
-// behind the startup probe again, counts as a restart, and takes turns at once.
+// A declared restart brings the initial values back and gates readiness and liveness behind the
+// startup probe again. The restart counts, and the probes take their turns at once.
 func TestNewInstance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -247,9 +247,9 @@ func TestNewInstance(t *testing.T) {
 		w.is("app", "SRl")
 		w.takes("app/startup", 300*ms, good)
 		if !w.m.NewInstance("app") || w.m.NewInstance("nobody") {
-			t.Error("NewInstance finds app and nobody else")
+			t.Error("NewInstance must find app and nobody else")
 		}
-		w.is("app", "srL") // at once, not a turn later
+		w.is("app", "srL") // at once, not only after a turn
 		synctest.Wait()
 		w.is("app", "srL")
 		s, _ := w.m.Target("app", Brief)
@@ -265,13 +265,14 @@ func TestNewInstance(t *testing.T) {
 		w.sleepUntil(10 * time.Second)
 		w.m.NewInstance("app")
 		if s, _ = w.m.Target("app", Brief); s.Restarts != 2 || s.Instance.ID != "static/2" {
-			t.Errorf("the second one: %+v", s)
+			t.Errorf("the second new instance: %+v", s)
 		}
 	})
 }
 
-// From Stop on, liveness and startup are not probed and say what they said;
-// readiness is probed and may change; Close cuts its attempt short, uncounted.
+// After Stop, the agent does not probe startup and liveness, and they keep their results. The
+// agent goes on with readiness, which may change. Close cuts the attempt of readiness short and
+// does not count it.
 func TestStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -304,13 +305,13 @@ func TestStop(t *testing.T) {
 	})
 }
 
-// Close of a manager that waits for a free slot, and of one that has no
-// configuration, returns at once.
+// Close returns at once if the manager waits for a free slot, and if the manager has no
+// configuration.
 func TestCloseWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.m.slots = newSlots(load{attempts: 1, files: 1})
-		w.m.slots.tryAcquire(claim{target: new(target)}) // the only one
+		w.m.slots.tryAcquire(claim{target: new(target)}) // takes the only slot
 		w.apply(app("app", nil, every(time.Second), every(time.Second)))
 		w.m.Close()
 		New(Options{}).Close()

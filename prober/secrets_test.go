@@ -20,7 +20,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action"
 )
 
-// No log line and no status contains a secret, in whatever form and place a target repeats it.
+// No log line and no status contains a secret, in whatever form and place a target repeats the
+// secret.
 func TestSecretsInEveryForm(t *testing.T) {
 	const secret = `tr0ub"xyzzy\plugh & frobozz`
 	inJSON, err := json.Marshal(secret)
@@ -38,7 +39,7 @@ func TestSecretsInEveryForm(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			defer w.m.Close()
-			long := strings.Repeat(" ", maxSuccessOutput-len(form)/2) // the output is cut within the secret
+			long := strings.Repeat(" ", maxSuccessOutput-len(form)/2) // the cut of the output is within the secret
 			w.says("app/startup", action.Outcome{Success: true, Output: long + form})
 			w.says("app/readiness", action.Outcome{Reason: action.HTTPStatus, Output: form, Body: long + form, Address: "http://h/?" + form})
 			w.on("app/liveness", func(context.Context) (action.Outcome, error) {
@@ -59,11 +60,11 @@ func TestSecretsInEveryForm(t *testing.T) {
 			seen := w.logged() + string(status)
 			for _, part := range []string{"tr0ub", "xyzzy", "plugh", "frobozz", form[len(form)/2:]} {
 				if strings.Contains(seen, part) {
-					t.Errorf("%s: %q is seen: %s", name, part, seen)
+					t.Errorf("%s: %q is visible: %s", name, part, seen)
 				}
 			}
 			if !strings.Contains(seen, "<redacted>") || w.m.Status(Brief).Panics == 0 {
-				t.Errorf("%s: nothing was said: %s", name, seen)
+				t.Errorf("%s: the output is missing: %s", name, seen)
 			}
 		})
 	}

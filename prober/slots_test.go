@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// queue are claims that wait in a bubble, and say so when they get their slots.
+// queue holds claims that wait in a bubble and record when they get their slots.
 type queue struct {
 	t *testing.T
 	*slots
@@ -35,7 +35,7 @@ func (q *queue) wait(ctx context.Context, name string, want claim) {
 	synctest.Wait()
 }
 
-// served returns who got a slot since it was asked last.
+// served returns which claims have got a slot since the last call.
 func (q *queue) served() (names []string) {
 	synctest.Wait()
 	q.saying.Lock()
@@ -52,8 +52,8 @@ func (q *queue) is(want ...string) {
 	}
 }
 
-// Probes that were answered go first, then probes not known yet, then probes that hang; within a
-// class, the first to come goes first.
+// Probes that were answered go first, then new probes, then probes that hang. Within a class,
+// the first to come goes first.
 func TestWhoGoesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &queue{t: t, slots: newSlots(load{attempts: 1, files: 1})}
@@ -78,7 +78,7 @@ func TestWhoGoesFirst(t *testing.T) {
 	})
 }
 
-// empty checks that nothing is taken, and nobody waits.
+// empty checks that no slot is taken and no claim waits.
 func (q *queue) empty() {
 	q.t.Helper()
 	q.mu.Lock()
@@ -88,8 +88,8 @@ func (q *queue) empty() {
 	}
 }
 
-// While other targets wait, a target has one slot; if none wait, or none may go, it has as many as
-// there are.
+// While other targets wait, a target has one slot. If no other target waits, or none may go,
+// the target has as many slots as there are.
 func TestOneSlotATarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &queue{t: t, slots: newSlots(load{attempts: 2, files: 2})}
@@ -107,9 +107,9 @@ func TestOneSlotATarget(t *testing.T) {
 		q.release(of(b))
 		q.is("b2") // not a2
 		q.release(of(a))
-		q.is("a2") // it came before b
+		q.is("a2") // a2 came before b
 		q.release(of(b))
-		q.is("a3") // there is nobody else
+		q.is("a3") // no other target waits
 		q.wait(t.Context(), "b3", of(b))
 		q.release(of(a))
 		q.is("b3")
@@ -119,8 +119,8 @@ func TestOneSlotATarget(t *testing.T) {
 	})
 }
 
-// Every eighth turn to go is the one that has waited longest: a turn that hangs or needs many files
-// is not passed for ever by any number of turns that are answered.
+// Every eighth turn to go is the turn that has waited longest. However many turns are answered
+// meanwhile, a turn that hangs or needs many files gets a slot in the end.
 func TestNobodyIsPassedForEver(t *testing.T) {
 	for what, patient := range map[string]claim{
 		"one that hangs":     {files: 1, class: hanging},
@@ -149,7 +149,7 @@ func TestNobodyIsPassedForEver(t *testing.T) {
 				q.release(running[0])
 				running = running[1:]
 				served := q.served()
-				if len(served) == 0 { // what comes free is kept for the patient one
+				if len(served) == 0 { // the free slots are reserved for the patient claim
 					for _, r := range running[:3] {
 						q.release(r)
 					}
@@ -163,8 +163,9 @@ func TestNobodyIsPassedForEver(t *testing.T) {
 	}
 }
 
-// Whatever comes, goes and gives up when: no class takes more than its share, a target has one slot
-// while others may go, every waiter gets a slot within a bound, and nothing is left.
+// Claims come, go and give up at random. No class takes more than its share, a target has one
+// slot while others may go, every waiter gets a slot within a bound, and no claim is left in
+// the end.
 func TestSlotsAmongAnything(t *testing.T) {
 	for range 20 {
 		synctest.Test(t, testSlotsAmongAnything)
@@ -193,7 +194,7 @@ func testSlotsAmongAnything(t *testing.T) {
 					s.release(c)
 				}
 				if waited := time.Since(begin); waited > 10*time.Minute {
-					t.Errorf("%v for a slot", waited)
+					t.Errorf("%v of waiting for a slot", waited)
 				}
 				cancel()
 				time.Sleep(time.Duration(rand.IntN(10)) * 10 * ms)
@@ -209,7 +210,7 @@ func testSlotsAmongAnything(t *testing.T) {
 	}
 }
 
-// check checks what holds at any moment.
+// check checks the rules that hold at any moment.
 func (s *slots) check(t *testing.T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -223,16 +224,16 @@ func (s *slots) check(t *testing.T) {
 		waiting += s.queues[c].Len()
 	}
 	if waiting == 0 && s.waiting != 0 {
-		t.Errorf("%d wait nowhere", s.waiting)
+		t.Errorf("%d claims wait in no queue", s.waiting)
 	}
 	if s.waiting > 0 {
 		if w := s.next(); w != nil && s.room(w.claim) {
-			t.Error("there is a slot for one that waits")
+			t.Error("a claim waits although there is a slot")
 		}
 	}
 }
 
-// A slot that comes when its turn has just been given up is not lost.
+// If a slot comes just after its turn has given up, another turn can have the slot.
 func TestSlotComesTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlots(load{attempts: 1, files: 1})
@@ -242,7 +243,7 @@ func TestSlotComesTooLate(t *testing.T) {
 		took := make(chan bool, 1)
 		go func() { took <- s.acquire(ctx, second) }()
 		synctest.Wait()
-		s.mu.Lock() // it cannot take note of its end
+		s.mu.Lock() // so the claim cannot take note of its end
 		cancel()
 		s.vacate(first)
 		s.serve()
@@ -254,7 +255,7 @@ func TestSlotComesTooLate(t *testing.T) {
 	})
 }
 
-// BenchmarkSlots is a turn's slot, while so many others wait for theirs.
+// BenchmarkSlots measures a turn's slot while that many other turns wait for slots.
 func BenchmarkSlots(b *testing.B) {
 	for _, waiting := range []int{0, 100, 10_000} {
 		b.Run(fmt.Sprint(waiting), func(b *testing.B) {

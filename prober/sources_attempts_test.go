@@ -17,8 +17,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/instance"
 )
 
-// An attempt that spans the end of an instance says nothing of the next one, be it a
-// failure or the startup's success.
+// An attempt that spans the end of an instance says nothing about the next instance, be the
+// attempt a failure or the success of the startup.
 func TestAttemptOverARestart(t *testing.T) {
 	inView(t, func(w *world, v *view) {
 		w.takes("app/startup", 800*ms, good)
@@ -35,8 +35,8 @@ func TestAttemptOverARestart(t *testing.T) {
 	})
 }
 
-// An instance that is created but does not run yet has no results of its own: when it runs, it
-// begins with the initial values, and its boot is not killed.
+// An instance that is created but does not run yet has no results of its own. When the instance
+// runs, its results begin with the initial values, and nobody kills it during its boot.
 func TestSourceCreatedThenRunning(t *testing.T) {
 	inView(t, func(w *world, v *view) {
 		v.sees(runs("a"))
@@ -75,13 +75,13 @@ func TestAttemptOverAFreeze(t *testing.T) {
 		w.sleepUntil(3500 * ms)
 		w.is("app", "SRL")
 		if p := w.probe("app", gate.Liveness); p.Failed != 1 {
-			t.Errorf("%s attempts, want one failed: it is counted in the metrics", p.counted())
+			t.Errorf("%s attempts, want one failed: the metrics count every attempt", p.counted())
 		}
 	})
 }
 
-// A target that had ended for good and runs again under its old ID is probed before its result
-// changes.
+// If a target that had ended for good runs again under its old ID, the agent probes the target
+// before its result changes.
 func TestSourceFinalAndBackUnderItsName(t *testing.T) {
 	inView(t, func(w *world, v *view) {
 		v.sees(gate.Instance{ID: "b", Phase: gate.Terminated, Final: true, StartedAt: w.begin})
@@ -96,8 +96,8 @@ func TestSourceFinalAndBackUnderItsName(t *testing.T) {
 	})
 }
 
-// A connection that breaks may be the first sign of a process that dies: the source is
-// asked again 100 ms later before the failure counts. A refused one says enough at once.
+// A broken connection may be the first sign that a process dies. The agent therefore asks the
+// source again 100 ms later, before the failure counts. An HTTP status says enough at once.
 func TestSecondLook(t *testing.T) {
 	for reason, want := range map[action.Reason]string{action.ConnectionReset: "SRL", action.HTTPStatus: "SRl"} {
 		inView(t, func(w *world, v *view) {
@@ -124,8 +124,9 @@ func TestSecondLook(t *testing.T) {
 	}
 }
 
-// A slow look delays only the worker that asked for it, and by a second at most: with two attempts
-// in flight at a time the other target is asked every second, and no turn is late.
+// A slow look delays only the worker that asked for it, and by a second at most. Two attempts
+// may be in flight at a time: the agent asks the other target every second, and no turn is
+// late.
 func TestSlowLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -157,7 +158,7 @@ func TestSlowLook(t *testing.T) {
 	})
 }
 
-// A turn that is the first to see what it was waiting for does not ask for another.
+// A turn that is the first to see a new state of its target does not poke its own probe.
 func TestNoTurnAsksForItself(t *testing.T) {
 	inView(t, func(w *world, v *view) {
 		v.sees(runs("a"))
@@ -169,7 +170,7 @@ func TestNoTurnAsksForItself(t *testing.T) {
 		before := len(w.at("app/readiness"))
 		frozen.Phase = gate.Running
 		v.mu.Lock()
-		v.seen["app"] = frozen // and nobody is told
+		v.seen["app"] = frozen // without a notice
 		v.mu.Unlock()
 		w.sleepUntil(3600 * ms)
 		if got := len(w.at("app/readiness")) - before; got != 1 {
@@ -178,8 +179,9 @@ func TestNoTurnAsksForItself(t *testing.T) {
 	})
 }
 
-// A turn that is the first to see a new instance, and waits for a slot, does not keep the
-// failure of the one before it: nobody kills a boot for that.
+// A turn may be the first to see a new instance and then wait for a slot. The result of the old
+// instance does not stand meanwhile: nobody kills a boot for the failure of the instance
+// before.
 func TestWaitingTurnSeesANewInstance(t *testing.T) {
 	inView(t, func(w *world, v *view) {
 		c := watched("view")
@@ -194,7 +196,7 @@ func TestWaitingTurnSeesANewInstance(t *testing.T) {
 			t.Fatal("an attempt is under way")
 		}
 		v.mu.Lock()
-		v.seen["app"] = runs("b") // and nobody is told
+		v.seen["app"] = runs("b") // without a notice
 		v.mu.Unlock()
 		w.sleepUntil(7 * time.Second)
 		w.atStage(waiting)

@@ -14,15 +14,15 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action"
 )
 
-// heir is the instance that id hands over to, now.
+// heir returns the instance id, to which the instance from hands over now.
 func heir(id, from string) gate.Instance {
 	inst := runs(id)
 	inst.From = from
 	return inst
 }
 
-// A hand-over changes nothing of what is said, is no restart, and makes startup and
-// readiness take their turn at once, whatever their delays.
+// A hand-over changes no condition and counts as no restart. Startup and readiness take their
+// turns at once, whatever their delays.
 func TestSourceHandOver(t *testing.T) {
 	inView(t, func(w *world, v *view) {
 		c := watched("view")
@@ -38,7 +38,7 @@ func TestSourceHandOver(t *testing.T) {
 		w.is("app", "SRL")
 		for _, k := range []string{"app/startup", "app/readiness"} {
 			if at := w.at(k); at[len(at)-1] != 5500*ms {
-				t.Errorf("%s: attempts at %v, want the last at once", k, at)
+				t.Errorf("%s: attempts at %v, want the last right after the hand-over", k, at)
 			}
 		}
 		if got := len(w.at("app/liveness")); got != before {
@@ -59,8 +59,8 @@ func TestSourceHandOver(t *testing.T) {
 	})
 }
 
-// What hands over to a boot is neither started nor ready as soon as the first attempt says
-// so, and its liveness is not judged.
+// An instance that hands over to a boot is neither started nor ready as soon as the first
+// attempt says so. The agent does not probe the liveness of the boot.
 func TestSourceHandOverIntoABoot(t *testing.T) {
 	inView(t, func(w *world, v *view) {
 		v.sees(runs("a"))
@@ -74,7 +74,7 @@ func TestSourceHandOverIntoABoot(t *testing.T) {
 		before := len(w.at("app/liveness"))
 		w.sleepUntil(2700 * ms)
 		if got := len(w.at("app/liveness")); got != before {
-			t.Errorf("%d attempts at liveness while it boots", got-before)
+			t.Errorf("%d attempts at liveness during the boot", got-before)
 		}
 		w.says("app/startup", good)
 		w.says("app/readiness", good)
@@ -84,8 +84,8 @@ func TestSourceHandOverIntoABoot(t *testing.T) {
 	})
 }
 
-// An instance that was seen for the first time long after it began takes back what was said
-// against the target before, and is no restart.
+// If a source sees an instance for the first time long after its beginning, the earlier
+// failures no longer count against the target. The sight is no restart.
 func TestSourceSeesASocketAtLast(t *testing.T) {
 	inView(t, func(w *world, v *view) {
 		c := watched("view")
@@ -114,8 +114,9 @@ func TestSourceSeesASocketAtLast(t *testing.T) {
 	})
 }
 
-// The source is told of each attempt that has failed, before it is asked to look, and of no
-// other; and of a question that a kubelet asks.
+// The agent tells the source of each failed attempt before it asks the source to look. The
+// agent mentions no other attempts. The agent also tells the source when a kubelet asks for a
+// target.
 func TestSourceIsToldOfFailures(t *testing.T) {
 	inView(t, func(w *world, v *view) {
 		var told string
@@ -130,13 +131,13 @@ func TestSourceIsToldOfFailures(t *testing.T) {
 		v.sees(runs("a"))
 		w.sleepUntil(1500 * ms)
 		if told != "" {
-			t.Errorf("told of %q, and nothing has failed", told)
+			t.Errorf("told of %q, but nothing has failed", told)
 		}
 		w.on("app/readiness", func(context.Context) (action.Outcome, error) { return bad, errors.New("no descriptor") })
 		w.says("app/liveness", bad)
 		w.sleepUntil(2500 * ms)
 		if told != "app " {
-			t.Errorf("told of %q, want of the failure of liveness alone", told)
+			t.Errorf("told of %q, want only the failure of liveness", told)
 		}
 		c := watched("view")
 		c.ReadinessProbe.InitialDelay, c.LivenessProbe.InitialDelay = time.Minute, time.Minute
@@ -145,13 +146,13 @@ func TestSourceIsToldOfFailures(t *testing.T) {
 		w.m.Asked("app", gate.Liveness)
 		w.m.Asked("nobody", gate.Liveness)
 		if v.asked != "app0s app-1m0s " {
-			t.Errorf("told of questions about %q; want it to have run now, and for its delay", v.asked)
+			t.Errorf("told of questions about %q; want a target that has begun to run now, and one that has run for its delay", v.asked)
 		}
 	})
 }
 
-// Where the source has lost sight of the target the probes take their turn at once: an
-// attempt says whether it has ended.
+// If the source has lost sight of the target, the probes take their turns at once: an attempt
+// shows whether the target has ended.
 func TestSourceInDoubt(t *testing.T) {
 	inView(t, func(w *world, v *view) {
 		v.sees(runs("a"))
@@ -160,7 +161,7 @@ func TestSourceInDoubt(t *testing.T) {
 		v.changed("app")
 		synctest.Wait()
 		if got := len(w.at("app/readiness")); got != before {
-			t.Errorf("%d attempts, and nothing is lost", got-before)
+			t.Errorf("%d attempts, but the source has not lost the target", got-before)
 		}
 		v.mu.Lock()
 		v.lost = true
@@ -169,7 +170,7 @@ func TestSourceInDoubt(t *testing.T) {
 		synctest.Wait()
 		for _, k := range []string{"app/readiness", "app/liveness"} {
 			if at := w.at(k); at[len(at)-1] != 1500*ms {
-				t.Errorf("%s: attempts at %v, want the last at once", k, at)
+				t.Errorf("%s: attempts at %v, want the last right after the loss", k, at)
 			}
 		}
 	})

@@ -17,8 +17,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/instance"
 )
 
-// A reload that changes the source keeps the instance and all that is said of it, also
-// while the new source has not seen it yet; the next one that it sees is a restart.
+// A reload that changes the source keeps the instance and its conditions, even before the new
+// source has seen the instance. The next instance that the new source sees is a restart.
 func TestReloadOfTheSource(t *testing.T) {
 	inView(t, func(w *world, v *view) {
 		w.apply(watched(config.SourceStatic))
@@ -42,12 +42,12 @@ func TestReloadOfTheSource(t *testing.T) {
 	})
 }
 
-// A restart that is declared counts on top of what the source sees, and not twice.
+// A declared restart counts on top of the restarts that the source sees, and counts once.
 func TestDeclareOnTopOfASource(t *testing.T) {
 	inView(t, func(w *world, v *view) {
 		w.m.NewInstance("app")
 		if s, _ := w.m.Target("app", Brief); s.Restarts != 0 || s.Instance.ID != "" {
-			t.Errorf("declared of what nobody has seen: %+v", s)
+			t.Errorf("declared for a target that no source has seen: %+v", s)
 		}
 		v.sees(runs("a"))
 		w.sleepUntil(time.Second)
@@ -65,8 +65,8 @@ func TestDeclareOnTopOfASource(t *testing.T) {
 	})
 }
 
-// Beside an attempt that does not end, the other targets of a reload are probed again
-// at once, and what is removed is gone.
+// While one attempt does not end, a reload still probes the other targets at once and removes
+// the removed target.
 func TestReloadBesideAnAttemptThatDoesNotEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -88,7 +88,7 @@ func TestReloadBesideAnAttemptThatDoesNotEnd(t *testing.T) {
 		go func() { done <- w.m.Apply(&config.Config{Targets: targets("b")}) }()
 		w.sleepUntil(5 * time.Second)
 		if got := len(w.at("well/readiness")); got < 5 || !w.m.Removed("removed") {
-			t.Errorf("%d attempts of the other target in 5 s, removed %t", got, w.m.Removed("removed"))
+			t.Errorf("%d attempts of the other target in 5 s, target removed: %t", got, w.m.Removed("removed"))
 		}
 		w.is("stuck", "SRL")
 		w.says("stuck/liveness", good)
@@ -103,7 +103,7 @@ func TestReloadBesideAnAttemptThatDoesNotEnd(t *testing.T) {
 	})
 }
 
-// clearing is a view that has to look anew when what it watches changes.
+// clearing is a view that forgets an instance when its watch changes.
 type clearing struct{ *view }
 
 func (c clearing) Watch(t *config.Target) {
@@ -113,8 +113,8 @@ func (c clearing) Watch(t *config.Target) {
 	delete(c.seen, t.Name)
 }
 
-// A reload that has one source watch something else keeps the instance until the source
-// has seen it.
+// A reload that makes the same source watch something else keeps the instance until the source
+// has seen the new one.
 func TestReloadWithinASource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -138,7 +138,7 @@ func TestReloadWithinASource(t *testing.T) {
 	})
 }
 
-// A reload of a target that has ended under a declared name begins nothing.
+// A reload of a target that has ended under a declared ID begins no new instance.
 func TestReloadOfWhatWasDeclared(t *testing.T) {
 	inView(t, func(w *world, v *view) {
 		v.sees(runs("a"))
@@ -152,13 +152,13 @@ func TestReloadOfWhatWasDeclared(t *testing.T) {
 		w.apply(changed)
 		w.sleepUntil(3 * time.Second)
 		if s, _ := w.m.Target("app", Brief); s.Restarts != 1 || s.Instance.ID != "a/1" || s.Running {
-			t.Errorf("%+v, want a/1, which has ended, after one restart", s)
+			t.Errorf("%+v, want the ended a/1 after one restart", s)
 		}
 	})
 }
 
-// When the new source of a reload first sees what ran before ended, or frozen, that is
-// the same life.
+// When the new source of a reload first sees the target's instance as ended or frozen, the
+// instance is the same as before the reload.
 func TestReloadOfTheSourceOfWhatDoesNotRun(t *testing.T) {
 	for what, phase := range map[string]gate.Phase{"ended": gate.Terminated, "frozen": gate.PhaseUnknown} {
 		inView(t, func(w *world, v *view) {
@@ -180,7 +180,7 @@ func TestReloadOfTheSourceOfWhatDoesNotRun(t *testing.T) {
 	}
 }
 
-// A reload to static goes on with the start of the instance: its delays do not begin anew.
+// A reload to static keeps the start of the instance: the delays do not begin anew.
 func TestReloadToStatic(t *testing.T) {
 	inView(t, func(w *world, v *view) {
 		c := watched("view")
@@ -198,7 +198,8 @@ func TestReloadToStatic(t *testing.T) {
 	})
 }
 
-// A restart that is declared while the former source's instance stands in begins one.
+// A restart that is declared while the former source's instance stands in begins a new
+// instance.
 func TestDeclareWhileTheFormerStandsIn(t *testing.T) {
 	inView(t, func(w *world, v *view) {
 		v.sees(runs("a"))
@@ -221,7 +222,7 @@ func TestDeclareWhileTheFormerStandsIn(t *testing.T) {
 	})
 }
 
-// meddling is a view to which something happens while another target is begun.
+// meddling is a view that calls then while a reload begins to watch another target.
 type meddling struct {
 	*view
 	then func(name string)
@@ -234,8 +235,8 @@ func (s meddling) Watch(t *config.Target) {
 	}
 }
 
-// What a source sees in the middle of a reload is not lost, though the target's first
-// turn is a minute away.
+// A reload loses no change that a source sees in the middle of the reload, even if the target's
+// first turn is a minute away.
 func TestChangeDuringAReload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -19,8 +19,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/instance"
 )
 
-// A source runs from its first target to its last; it is told of each, and has ended
-// when Apply, or Close, returns.
+// A source runs from its first target to its last. The source hears of each target, and has
+// ended when Apply or Close returns.
 func TestSourcesComeAndGo(t *testing.T) {
 	inView(t, func(w *world, v *view) {
 		second := watched("view")
@@ -52,7 +52,7 @@ func TestSourcesComeAndGo(t *testing.T) {
 	})
 }
 
-// runner is a view that runs commands where the target is.
+// runner is a view that runs commands inside the target.
 type runner struct{ *view }
 
 func (r runner) Runner() instance.Runner { return r }
@@ -62,7 +62,7 @@ func (r runner) Exec(_ context.Context, name string, command, _ []string, out io
 	return 0, err
 }
 
-// A command runs where the source says that the target is, if it can run one there.
+// If the source can run commands inside the target, an exec action uses the source.
 func TestExecWhereTheTargetIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -79,7 +79,7 @@ func TestExecWhereTheTargetIs(t *testing.T) {
 	})
 }
 
-// A source that cannot go on is said so, once; its last view stays.
+// The log mentions once that a source cannot go on. The source's last view stays.
 func TestSourceThatEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -90,7 +90,7 @@ func TestSourceThatEnds(t *testing.T) {
 		w.sleepUntil(3 * time.Second)
 		w.is("app", "SRL")
 		if n := strings.Count(w.logged(), "an instance source has ended"); n != 1 {
-			t.Errorf("said %d times:\n%s", n, w.logged())
+			t.Errorf("logged %d times:\n%s", n, w.logged())
 		}
 	})
 }
@@ -99,7 +99,8 @@ type broken struct{ *view }
 
 func (broken) Run(context.Context, func(string)) error { return errors.New("no more") }
 
-// Which source was chosen, and why, is one line for all targets alike, and in the status.
+// One log line says for all targets alike which source was chosen, and why. The status says so,
+// too.
 func TestSourceChosenIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -13,8 +13,9 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/instance"
 )
 
-// Until the source sees the target the gate waits (rule 4.3): no attempt, not ready, live.
-// At the first sight the probes take their turn at once, and it is no restart.
+// Until the source sees the target the gate waits (rule 4.3): the agent makes no attempt, and
+// the target is not ready but live. At the first sight the probes take their turns at once, and
+// the sight counts as no restart.
 func TestSourceFirstSight(t *testing.T) {
 	inView(t, func(w *world, v *view) {
 		w.sleepUntil(5500 * ms)
@@ -33,8 +34,9 @@ func TestSourceFirstSight(t *testing.T) {
 	})
 }
 
-// The end of an instance makes every result Failure at once (rule 4.8), even while attempts
-// are under way; nobody is killed for it; and the attempts do not bring it back.
+// The end of an instance makes every result Failure at once (rule 4.8), even while attempts are
+// under way, and the attempts do not bring the result back. Nobody kills the target because of
+// that Failure.
 func TestSourceEnd(t *testing.T) {
 	inView(t, func(w *world, v *view) {
 		v.sees(runs("a"))
@@ -75,8 +77,8 @@ func TestSourceEnd(t *testing.T) {
 	})
 }
 
-// A failure that the end of the instance explains does not count: the source is asked
-// before, so that with failureThreshold 1 a crash never holds what comes after.
+// A failure that the end of the instance explains does not count. The agent asks the source
+// first, so with failureThreshold 1 a crash never puts the next instance on hold.
 func TestSourceIsAskedBeforeAFailureCounts(t *testing.T) {
 	inView(t, func(w *world, v *view) {
 		v.sees(runs("a"))
@@ -97,13 +99,14 @@ func TestSourceIsAskedBeforeAFailureCounts(t *testing.T) {
 		}
 		p := w.probe("app", gate.Liveness)
 		if p.Run != 2 || p.Last != gate.Success || p.Failed != 1 || p.Held {
-			t.Errorf("run %d of %v, %d failed, held %t: the failure was counted by the gate", p.Run, p.Last, p.Failed, p.Held)
+			t.Errorf("run %d of %v, %d failed, held %t: the gate counted the failure", p.Run, p.Last, p.Failed, p.Held)
 		}
 	})
 }
 
-// What has ended for good is not probed any more (rule 4.8), and says what it said last; if
-// it comes back after all, its probes begin as fresh as new ones.
+// The agent does not probe an instance that has ended for good (rule 4.8), and the instance
+// keeps its last result. If the instance comes back after all, its probes begin like new
+// probes.
 func TestSourceFinalAndBack(t *testing.T) {
 	inView(t, func(w *world, v *view) {
 		v.sees(runs("a"))
@@ -131,15 +134,15 @@ func TestSourceFinalAndBack(t *testing.T) {
 		synctest.Wait()
 		w.is("app", "SRL")
 		if p := w.probe("app", gate.Liveness); p.Run != 1 {
-			t.Errorf("the run of the new liveness probe is %d, want 1: it is a new worker", p.Run)
+			t.Errorf("the run of the new liveness probe is %d, want 1 of a new worker", p.Run)
 		}
 		w.sleepUntil(63500 * ms)
 		w.is("app", "SRl")
 	})
 }
 
-// A target that is being deleted is not killed, nor is it said to have failed; its
-// readiness goes on being probed (rule 4.9).
+// Nobody kills a target that is being deleted, and its liveness does not fail. The agent goes
+// on probing its readiness (rule 4.9).
 func TestSourceDeleting(t *testing.T) {
 	inView(t, func(w *world, v *view) {
 		v.sees(runs("a"))
@@ -161,7 +164,8 @@ func TestSourceDeleting(t *testing.T) {
 	})
 }
 
-// A frozen instance is neither probed nor judged, and goes on as it was (rule 4.26).
+// The agent neither probes nor judges a frozen instance, which later goes on as before (rule
+// 4.26).
 func TestSourcePaused(t *testing.T) {
 	inView(t, func(w *world, v *view) {
 		v.sees(runs("a"))
@@ -189,26 +193,27 @@ func TestSourcePaused(t *testing.T) {
 	})
 }
 
-// The source is told when a probe begins to wait for a new instance, and when it ends.
+// The agent tells the source when a probe begins to wait for a new instance, and when the wait
+// ends.
 func TestSourceIsToldOfHolds(t *testing.T) {
 	inView(t, func(w *world, v *view) {
 		v.sees(runs("a"))
 		w.says("app/liveness", bad)
 		w.sleepUntil(10 * time.Second)
 		if v.held != "app " {
-			t.Errorf("held: %q, want app", v.held)
+			t.Errorf("told %q, want app", v.held)
 		}
 		w.apply(labelled(watched("view"), "x"))
 		v.sees(runs("b"))
 		w.sleepUntil(11 * time.Second)
 		if v.held != "app !app " {
-			t.Errorf("held: %q; after a reload and a new instance: app !app", v.held)
+			t.Errorf("told %q, want app !app after a reload and a new instance", v.held)
 		}
 	})
 }
 
-// A probe is held until a new instance; while the source sees nothing, for a minute at
-// most, so that a target that was restarted unseen is not killed for ever.
+// A probe on hold waits for a new instance. While the source sees nothing, the hold lasts a
+// minute at most, so a restart that nobody saw does not leave the target on hold for ever.
 func TestHoldIsBoundedWhileTheSourceIsDown(t *testing.T) {
 	inView(t, func(w *world, v *view) {
 		v.sees(runs("a"))

@@ -16,7 +16,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/instance"
 )
 
-// view is a source that a test plays: it sees what it is told.
+// view is a source whose view a test decides.
 type view struct {
 	instance.Defaults
 
@@ -30,7 +30,7 @@ type view struct {
 	lost    bool
 	down    bool
 	runs    int
-	look    func() // what happens when a worker asks for a look
+	look    func() // called when a worker asks for a look
 	slow    time.Duration
 	changed func(string)
 }
@@ -95,7 +95,7 @@ func (v *view) Look(ctx context.Context) {
 	}
 }
 
-// sees makes this the instance of app.
+// sees makes i the instance of app.
 func (v *view) sees(i gate.Instance) {
 	v.mu.Lock()
 	v.seen["app"] = i
@@ -104,20 +104,20 @@ func (v *view) sees(i gate.Instance) {
 	changed("app")
 }
 
-// runs is an instance that started now.
+// runs returns an instance that started now.
 func runs(id string) gate.Instance {
 	return gate.Instance{ID: id, Phase: gate.Running, StartedAt: time.Now()}
 }
 
-// watched is an app whose instances come from a source of that name, three probes
-// with a period of one second.
+// watched returns an app whose instances come from the given source, with three probes of one
+// second.
 func watched(source string) config.Target {
 	t := app("app", every(time.Second), every(time.Second), every(time.Second))
 	t.Instance = config.Instance{Source: source}
 	return t
 }
 
-// inView runs f in a bubble, in a world with an app that a view is the source of.
+// inView runs f in a bubble, in a world with an app whose source is a view.
 func inView(t *testing.T, f func(w *world, v *view)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -135,7 +135,7 @@ func inView(t *testing.T, f func(w *world, v *view)) {
 	})
 }
 
-// results are what the probes say, by the first letter: startup, readiness, liveness.
+// results returns the first letters of the results of startup, readiness and liveness.
 func (w *world) results() string {
 	w.t.Helper()
 	var s string

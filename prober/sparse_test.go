@@ -17,8 +17,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action"
 )
 
-// plainly counts durations bucket by bucket, at the best resolution at which there are not
-// too many native buckets.
+// plainly counts durations bucket by bucket, at the best resolution with few enough native
+// buckets.
 func plainly(durations []time.Duration) Histogram {
 	h := Histogram{Count: uint64(len(durations)), Classic: make([]uint64, len(classicBounds)+1)}
 	for _, d := range durations {
@@ -50,8 +50,9 @@ func plainly(durations []time.Duration) Histogram {
 	}
 }
 
-// Whatever is observed, the histogram is what counting anew comes to, after each of the
-// first hundred and then of every hundredth of 3,000: on bounds, at zero, and when the resolution is halved.
+// Whatever the observations, the histogram equals a fresh count of all durations, after each of
+// the first hundred and then after every hundredth of 3,000. The observations cover bounds,
+// zero and a halved resolution.
 func TestSparseCountsPlainly(t *testing.T) {
 	var narrow, wide []time.Duration
 	for _, b := range ClassicBounds() {
@@ -80,7 +81,7 @@ func TestSparseCountsPlainly(t *testing.T) {
 	}
 }
 
-// A copy of a histogram does not go on with the original.
+// A copy of a histogram does not change with the original.
 func TestSparseClone(t *testing.T) {
 	var s sparse
 	s.observe(time.Millisecond)
@@ -91,9 +92,9 @@ func TestSparseClone(t *testing.T) {
 	}
 }
 
-// What a probe keeps of attempts that take equally long and say the same is 96 bytes
-// of histogram and history after the first, and 400 at most for ever: what is full has
-// no room to spare. The rest is a worker, and a share of its target.
+// A probe whose attempts take equally long and say the same keeps 96 bytes of histogram and
+// history after the first attempt, and at most 400 bytes for ever: full slices have no room to
+// spare. The probe also needs a worker and a share of its target.
 func TestRoomOfAProbe(t *testing.T) {
 	var c counts
 	var h history
@@ -123,7 +124,7 @@ func TestRoomOfAProbe(t *testing.T) {
 	}
 }
 
-// A record comes back as it went in.
+// The history returns a record unchanged.
 func TestRecordComesBack(t *testing.T) {
 	var h history
 	at := time.Now()

@@ -17,7 +17,7 @@ import (
 
 var silent = action.Outcome{Reason: action.Timeout}
 
-// hangs returns so many targets that hang for 10 s each time, as if without a pause.
+// hangs returns n targets that hang for 10 s each time, with hardly a pause between attempts.
 func (w *world) hangs(n int) (targets []config.Target) {
 	for i := range n {
 		name := fmt.Sprintf("hangs%d", i)
@@ -29,9 +29,9 @@ func (w *world) hangs(n int) (targets []config.Target) {
 	return targets
 }
 
-// With eight slots and twenty targets that hang for 10 s, other targets are attempted every second
-// from their first answer on; a target that begins to hang fails at once; and the hanging targets
-// share the remaining turns equally.
+// Eight slots serve twenty targets that hang for 10 s. The agent makes an attempt at each other
+// target every second from its first answer on. A target that begins to hang fails at once. The
+// hanging targets share the remaining turns equally.
 func TestHangingTakeHalf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -73,8 +73,8 @@ func TestHangingTakeHalf(t *testing.T) {
 	})
 }
 
-// Attempts that wait for minutes for others that hang are nothing that a new start of the
-// agent would mend, so they are not overdue.
+// Attempts may wait for minutes for others that hang. A new start of the agent would mend
+// nothing, so the waiting attempts are not overdue.
 func TestHangingAreNotOverdue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -93,8 +93,8 @@ func TestHangingAreNotOverdue(t *testing.T) {
 	})
 }
 
-// A target that comes while all slots of those that hang are taken need not wait for them.
-// Neither need one that was restarted: while it waited, or while it was attempted.
+// A new target need not wait while hanging targets have taken all their slots. Neither need a
+// target whose instance was restarted while the target waited or during an attempt.
 func TestNewAmongHanging(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -119,13 +119,13 @@ func TestNewAmongHanging(t *testing.T) {
 			w.m.NewInstance(name)
 			w.sleepUntil(time.Since(w.begin) + c.within)
 			if got := len(w.at(name + "/liveness")); got == before {
-				t.Errorf("no attempt within %v at a target that was restarted at stage %d", c.within, c.stage)
+				t.Errorf("no attempt within %v at a target whose instance was restarted at stage %d", c.within, c.stage)
 			}
 		}
 	})
 }
 
-// atStage returns the name of the last target whose liveness turn is at that stage.
+// atStage returns the name of the last target whose liveness turn is at stage s.
 func (w *world) atStage(s stage) (name string) {
 	w.t.Helper()
 	for _, t := range w.m.list() {
@@ -141,7 +141,7 @@ func (w *world) atStage(s stage) (name string) {
 	return name
 }
 
-// A turn that must wait again when its time has come gives its slot back.
+// If a turn must wait again when its slot has come, the turn gives its slot back.
 func TestDelayedWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -168,8 +168,8 @@ func TestDelayedWhileWaiting(t *testing.T) {
 	})
 }
 
-// A reload that changes how often a probe is made does not give a target that hangs more
-// than others; one that changes what it does makes it new.
+// A reload that changes the period of a probe gives a hanging target no advantage over others.
+// A reload that changes the action makes the target new.
 func TestStandingOverReload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -200,7 +200,7 @@ func TestStandingOverReload(t *testing.T) {
 	})
 }
 
-// The standing after each sort of attempt.
+// Each sort of attempt changes the standing as the table says.
 func TestStanding(t *testing.T) {
 	refused := tried{Outcome: bad}
 	for _, c := range []struct {

@@ -18,8 +18,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action"
 )
 
-// Secrets of the target's configuration are taken out of what its probes print,
-// before it is logged, remembered or shown.
+// The agent removes secrets of the target's configuration from the output of probes before it
+// logs, remembers or shows the output.
 func TestSecretsAreScrubbed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -34,13 +34,14 @@ func TestSecretsAreScrubbed(t *testing.T) {
 		w.sleepUntil(3 * time.Second)
 		seen := w.logged() + fmt.Sprintf("%+v", w.m.Status(Full))
 		if strings.Contains(seen, "tr0ub4dor") || !strings.Contains(seen, "token=<redacted>, bye") || !strings.Contains(seen, "exec <redacted>: not found") {
-			t.Errorf("a secret is seen, or nothing is: %s", seen)
+			t.Errorf("a secret is visible, or the output is missing: %s", seen)
 		}
 	})
 }
 
-// One line a change, not one a probe: the first failure of a run, each change of the
-// result, each change of the reason for which nothing could be attempted.
+// The log has one line for each change, not for each attempt: for the first failure of a run,
+// for each change of the result, and for each new reason why the agent could not make an
+// attempt.
 func TestLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -83,7 +84,7 @@ level=WARN msg="probe failed" target=app probe_type=Liveness reason=exit_code at
 	})
 }
 
-// A status is the caller's own: what is done to it changes nothing.
+// A status belongs to the caller, whose changes to it have no effect.
 func TestStatusIsACopy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -92,7 +93,7 @@ func TestStatusIsACopy(t *testing.T) {
 		w.apply(labelled(app("app", nil, every(time.Second), nil), "a"))
 		w.sleepUntil(time.Second)
 		whole := func() string {
-			all, err := json.Marshal(w.m.Status(Full)) // which follows pointers
+			all, err := json.Marshal(w.m.Status(Full)) // Marshal follows pointers
 			if err != nil {
 				t.Fatal(err)
 			}

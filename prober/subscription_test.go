@@ -15,7 +15,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action"
 )
 
-// news returns what a subscription has to say: "" for nothing, "all", or names.
+// news returns what a subscription tells its reader: "" for nothing, "all", or names.
 func news(s *Subscription) string {
 	select {
 	case <-s.C:
@@ -29,7 +29,7 @@ func news(s *Subscription) string {
 	return strings.Join(c.Targets, " ")
 }
 
-// kept returns how many names wait to be asked for.
+// kept returns how many names the subscription keeps for its reader.
 func (s *Subscription) kept() int {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
@@ -40,12 +40,12 @@ func (w *world) tells(s *Subscription, what, want string) {
 	w.t.Helper()
 	synctest.Wait()
 	if got := news(s); got != want {
-		w.t.Errorf("%v: %s: a reader is told %q, want %q", time.Since(w.begin), what, got, want)
+		w.t.Errorf("%v: %s: the subscription tells %q, want %q", time.Since(w.begin), what, got, want)
 	}
 }
 
-// Every change of a condition, a result, a hold or an instance is told, and no attempt that
-// changes none of them.
+// A subscription tells of every change of a condition, a result, a hold or an instance, and of
+// no attempt that changes none of them.
 func TestSubscriptionTellsEachChange(t *testing.T) {
 	inView(t, func(w *world, v *view) {
 		s := w.m.Subscribe()
@@ -102,7 +102,7 @@ func TestSubscriptionTellsEachChange(t *testing.T) {
 	})
 }
 
-// A hold that begins or ends is a change where nothing else is.
+// A subscription tells when a hold begins or ends, even if nothing else changes.
 func TestSubscriptionTellsHolds(t *testing.T) {
 	inView(t, func(w *world, v *view) {
 		c := watched("view")
@@ -132,8 +132,8 @@ func TestSubscriptionTellsHolds(t *testing.T) {
 	})
 }
 
-// Changes that come before the reader asks are one; one that comes after the reader has
-// asked is another, even if the reader has not read yet.
+// Several changes before the reader asks count as one. A change after the reader has asked
+// counts as another, even if the reader has not read yet.
 func TestSubscriptionCoalesces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -146,7 +146,7 @@ func TestSubscriptionCoalesces(t *testing.T) {
 		s := w.m.Subscribe()
 		defer s.Close()
 		w.tells(s, "a new reader", "all")
-		for i := range 10 { // ready and not ready, five times over
+		for i := range 10 { // changes between ready and not ready five times
 			for _, name := range names[1:] {
 				w.says(name+"/readiness", []action.Outcome{good, bad}[i%2])
 			}
@@ -160,7 +160,7 @@ func TestSubscriptionCoalesces(t *testing.T) {
 		synctest.Wait()
 		<-s.C
 		if got := s.Changes(); !slices.Equal(got.Targets, names[:1]) {
-			t.Errorf("told %v, want a", got)
+			t.Errorf("the subscription tells %v, want a", got)
 		}
 		w.says("b/readiness", good) // while the reader is about to read
 		time.Sleep(time.Second)
@@ -174,14 +174,14 @@ func TestSubscriptionCoalesces(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		if got := s.Changes(); !slices.Equal(got.Targets, names[1:]) {
-			t.Errorf("told %v, want b and c", got)
+			t.Errorf("the subscription tells %v, want b and c", got)
 		}
 		w.tells(s, "nothing since", "")
 	})
 }
 
-// A reader that never reads, or that has closed its subscription, keeps nobody waiting, and
-// has no more names than the configuration has targets, whatever reloads bring.
+// A reader that never reads, or that has closed its subscription, makes nobody wait. Its
+// subscription keeps no more names than the configuration has targets, whatever reloads bring.
 func TestSubscriptionOfNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -199,13 +199,13 @@ func TestSubscriptionOfNobody(t *testing.T) {
 			w.apply(app(a, nil, every(time.Second), nil), app(b, nil, every(time.Second), nil))
 			w.tells(reader, "a reload", "all")
 			if i == 0 {
-				asleep.Changes() // else no name would be kept
+				asleep.Changes() // without a call, the subscription would keep no names
 			}
 			w.says(a+"/readiness", good)
 			w.says(b+"/readiness", good)
 			time.Sleep(3 * time.Second)
 			if n := asleep.kept(); n > 2 {
-				t.Fatalf("%d names are kept, want 2 at most", n)
+				t.Fatalf("the subscription keeps %d names, want 2 at most", n)
 			}
 		}
 		if w.tells(closed, "a closed subscription", ""); closed.kept() > 0 {

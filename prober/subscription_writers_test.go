@@ -22,8 +22,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/instance"
 )
 
-// Many targets that change in the very moment in which a reader asks: the reader is told
-// again, or has been told already.
+// Many targets change in the very moment in which a reader asks. Each change reaches the
+// reader, with this answer or with another notice.
 func TestSubscriptionBesideManyWriters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := New(Options{})
@@ -60,14 +60,14 @@ func TestSubscriptionBesideManyWriters(t *testing.T) {
 			synctest.Wait()
 			for i := range values {
 				if got, want := known[i].Load(), values[i].Load(); got != want {
-					t.Fatalf("round %d: the reader knows %d of target %d, which is at %d", round, got, i, want)
+					t.Fatalf("round %d: the reader knows %d changes of target %d, want %d", round, got, i, want)
 				}
 			}
 		}
 	})
 }
 
-// said is what readers are to know of a target.
+// said returns everything that readers shall know of a target.
 func said(t *TargetStatus) string {
 	s := fmt.Sprint(t.Instance.ID, t.Running, t.Started, t.Ready, t.Live, t.Restarts)
 	for _, p := range t.Probes {
@@ -76,11 +76,11 @@ func said(t *TargetStatus) string {
 	return s
 }
 
-// follower is a reader that knows of targets only what it has read when it was told to.
+// follower is a reader that reads a target only when the subscription tells of a change.
 type follower struct {
 	s     *Subscription
-	whole bool          // reads all at each change, and does not ask which
-	slow  time.Duration // between being told and reading
+	whole bool          // reads all targets at each change
+	slow  time.Duration // between the notice and the read
 
 	mu    sync.Mutex
 	knows map[string]string
@@ -120,8 +120,8 @@ func (f *follower) read(m *Manager, changes Changes) {
 	}
 }
 
-// However many targets change however often, whenever all is quiet each reader knows the
-// truth, the slow ones a little later: no change is lost.
+// However often many targets change, each reader knows the truth once all is quiet, the slow
+// readers a little later. The subscription loses no change.
 func TestSubscriptionLosesNothing(t *testing.T) {
 	for range 3 {
 		synctest.Test(t, testSubscriptionLosesNothing)

@@ -15,9 +15,9 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action"
 )
 
-// From Terminate on, which returns at once and is logged once, liveness and startup are
-// not probed and say what they said. Readiness is probed and may change, and Stop and
-// Close find their work done.
+// Terminate returns at once and logs one line. From then on the agent does not probe liveness
+// and startup, and they keep their results. The agent goes on with readiness, which may change.
+// Stop and Close find their work done.
 func TestTerminate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -52,7 +52,7 @@ func TestTerminate(t *testing.T) {
 		w.sleepUntil(14 * time.Second)
 		w.is("app", "SRL")
 		if n := len(w.at("app/liveness")); n != 2 {
-			t.Errorf("%d liveness attempts, want the 2 from before: not even a new instance is probed again", n)
+			t.Errorf("%d liveness attempts, want the 2 from before, even with a new instance", n)
 		}
 		w.m.Close()
 		if time.Since(w.begin) != 14*time.Second {
@@ -61,8 +61,8 @@ func TestTerminate(t *testing.T) {
 	})
 }
 
-// No reload brings liveness and startup back: not those of a target that is new, of one
-// that has changed, of one that is equal; nor does the first configuration.
+// After Terminate, no reload brings liveness and startup back, be the target new, changed or
+// equal. Neither does the first configuration.
 func TestTerminateSurvivesReloads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -86,7 +86,7 @@ func TestTerminateSurvivesReloads(t *testing.T) {
 			}
 		}
 		if n := len(w.at("changed/readiness")); n < 10 {
-			t.Errorf("%d readiness attempts: they go on", n)
+			t.Errorf("%d readiness attempts, want attempts to go on", n)
 		}
 		fresh := newWorld(t)
 		defer fresh.m.Close()
@@ -100,7 +100,8 @@ func TestTerminateSurvivesReloads(t *testing.T) {
 	})
 }
 
-// A reload that waits for an attempt neither holds Terminate up nor escapes it.
+// A reload that waits for an attempt does not hold Terminate up, and Terminate holds for the
+// reload.
 func TestTerminateDuringAReload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -116,7 +117,7 @@ func TestTerminateDuringAReload(t *testing.T) {
 		go func() {
 			defer close(applied)
 			other := every(time.Second)
-			other.HTTPGet.Path = "/other" // what is under way is cut short, and waited for
+			other.HTTPGet.Path = "/other" // so the reload cuts the attempt short and waits for it
 			cfg := &config.Config{Targets: []config.Target{app("app", nil, other, every(2*time.Second))}}
 			if err := w.m.Apply(cfg); err != nil {
 				t.Error(err)
@@ -126,7 +127,7 @@ func TestTerminateDuringAReload(t *testing.T) {
 		before := len(w.at("app/liveness"))
 		w.m.Terminate()
 		if time.Since(w.begin) != 1500*ms {
-			t.Errorf("took until %v", time.Since(w.begin))
+			t.Errorf("Terminate took until %v", time.Since(w.begin))
 		}
 		close(ends)
 		<-applied
@@ -136,12 +137,12 @@ func TestTerminateDuringAReload(t *testing.T) {
 			t.Errorf("%d liveness attempts, want the %d from before", n, before)
 		}
 		if n := len(w.at("app/readiness")); n < 4 {
-			t.Errorf("%d readiness attempts: they go on", n)
+			t.Errorf("%d readiness attempts, want attempts to go on", n)
 		}
 	})
 }
 
-// A turn that waited for a slot when Terminate came is over: a reload has nothing to wait for.
+// Terminate ends a turn that waits for a slot, so a reload has nothing to wait for.
 func TestTerminateEndsAWaitingTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -153,7 +154,7 @@ func TestTerminateEndsAWaitingTurn(t *testing.T) {
 		w.apply(app("busy", nil, every(time.Second), nil), app("app", nil, nil, every(time.Second)))
 		w.sleepUntil(2500 * ms)
 		if n := len(w.at("app/liveness")); n != 0 {
-			t.Fatalf("%d attempts, want none: the slot is taken", n)
+			t.Fatalf("%d attempts, want none while the slot is taken", n)
 		}
 		w.m.Terminate()
 		synctest.Wait()
@@ -162,7 +163,7 @@ func TestTerminateEndsAWaitingTurn(t *testing.T) {
 		other.HTTPGet.Path = "/other"
 		w.apply(app("busy", nil, every(time.Second), nil), app("app", nil, nil, other))
 		if took := time.Since(begin); took != 0 || w.m.Waiting() != nil {
-			t.Errorf("the reload took %v, and then %v wait", took, w.m.Waiting())
+			t.Errorf("the reload took %v, and after it %v wait", took, w.m.Waiting())
 		}
 	})
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action"
 )
 
-// BenchmarkTurn is all that a turn takes besides its action: gate, counters, histogram,
+// BenchmarkTurn measures everything in a turn except its action: gate, counters, histogram,
 // history, timers.
 func BenchmarkTurn(b *testing.B) {
 	benchmarkTurn(b, 0, func() action.Outcome { return good })
 }
 
-// BenchmarkTurnThatChanges is a turn that changes whether the target is ready, beside so many
-// subscriptions.
+// BenchmarkTurnThatChanges measures a turn that changes whether the target is ready, beside
+// that many subscriptions.
 func BenchmarkTurnThatChanges(b *testing.B) {
 	for _, readers := range []int{0, 1, 100} {
 		b.Run(strconv.Itoa(readers), func(b *testing.B) {
@@ -48,14 +48,14 @@ func benchmarkTurn(b *testing.B, readers int, answer func() action.Outcome) {
 	w := m.targets[0].workers[0]
 	for stopped := false; !stopped; runtime.Gosched() {
 		w.target.mu.Lock()
-		stopped = w.timer.Stop() // or its first turn runs
+		stopped = w.timer.Stop() // otherwise the first turn would run
 		w.target.mu.Unlock()
 	}
-	w.takeTurns() // the first one makes what is kept
+	w.takeTurns() // the first turn allocates the memory that the probe keeps
 	for range readers {
 		s := m.Subscribe()
 		defer s.Close()
-		s.Changes() // else a name adds nothing
+		s.Changes() // otherwise another name would cost nothing
 	}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -20,16 +20,16 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/instance"
 )
 
-// chaos does at random what can happen to an app while its turns are due, under way or
-// just over; several of it at a time.
+// chaos does at random what can happen to an app while its turns are due, under way or just
+// over. Several things happen at a time.
 type chaos struct {
 	*world
 	v       *view
 	periods []time.Duration
-	loads   chan struct{} // one at a time; a mutex would stop the time of the bubble
+	loads   chan struct{} // only one load at a time; a mutex would stop the bubble's time
 }
 
-// answer ends at once, in time, or after several periods; some answers do not heed ctx.
+// answer ends at once, in time, or after several periods. Some answers ignore ctx.
 func (c *chaos) answer(ctx context.Context) (action.Outcome, error) {
 	lasts := []time.Duration{0, 0, ms, 90 * ms, 100 * ms, 250 * ms, 700 * ms}[rand.IntN(7)]
 	if rand.IntN(4) == 0 {
@@ -49,7 +49,7 @@ func (c *chaos) reload() {
 	period := func() time.Duration { return c.periods[rand.IntN(len(c.periods))] }
 	t := labelled(app("app", every(period()), every(period()), every(period())), fmt.Sprint(rand.IntN(2)))
 	t.Instance.Source = "view"
-	_ = c.m.Apply(&config.Config{Targets: []config.Target{t}}) // which is refused at the end
+	_ = c.m.Apply(&config.Config{Targets: []config.Target{t}}) // after Close, Apply refuses the configuration
 }
 
 func (c *chaos) happens() {
@@ -75,8 +75,9 @@ func (c *chaos) happens() {
 	}
 }
 
-// Whatever happens when, in 5 s and at the same moments: no probe overlaps itself, and in
-// the peace that follows each has its turns on its grid. A stop at any moment ends all.
+// For 5 s anything may happen at any moment, several things at the same moment. No probe
+// overlaps itself, and in the peace after that each probe has its turns on its grid. A stop at
+// any moment ends everything.
 func TestTurnsAmongAnything(t *testing.T) {
 	for range 30 {
 		synctest.Test(t, testTurnsAmongAnything)
@@ -160,13 +161,14 @@ func testTurnsAmongAnything(t *testing.T) {
 	}
 }
 
-// onGrid checks that a probe's attempts since then, and in the period before, lie one period apart.
+// onGrid checks that a probe's attempts from the time from on, and in the period before, lie
+// one period apart.
 func (c *chaos) onGrid(k gate.Kind, from time.Duration) {
 	c.t.Helper()
 	period := c.probe("app", k).Period
 	at := slices.DeleteFunc(c.at("app/"+k.String()), func(d time.Duration) bool { return d < from-period })
 	if len(at) < 2 {
-		c.t.Errorf("%v: attempts at %v, want one each %v", k, at, period)
+		c.t.Errorf("%v: attempts at %v, want one every %v", k, at, period)
 	}
 	for i := 1; i < len(at); i++ {
 		if at[i]-at[i-1] != period {

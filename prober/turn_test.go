@@ -18,8 +18,7 @@ import (
 
 const ms = time.Millisecond
 
-// The first attempt of a sidecar's probe is made at once, and the next ones one
-// period after the other.
+// A sidecar's probe makes its first attempt at once, and the others one period apart.
 func TestFirstTurnAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -33,8 +32,8 @@ func TestFirstTurnAtOnce(t *testing.T) {
 	})
 }
 
-// Started at 150 ms, ready at 150 ms: readiness and liveness take their turn when
-// the startup probe succeeds, not up to a period later, and their grid begins there.
+// The app starts after 150 ms. Readiness and liveness take their turns when the startup probe
+// succeeds, not up to a period later, and their grid begins there.
 func TestStartupSuccessPokes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -62,8 +61,8 @@ func TestStartupSuccessPokes(t *testing.T) {
 	})
 }
 
-// An attempt of 2.5 s with a period of 1 s makes one late turn at once, and the
-// grid is kept: 0, then 2.5, then on the full second again.
+// After an attempt of 2.5 s with a period of 1 s, one late turn comes at once. Then the turns
+// return to the grid of full seconds.
 func TestSlowProbeKeepsTheGrid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -77,13 +76,13 @@ func TestSlowProbeKeepsTheGrid(t *testing.T) {
 		w.sleepUntil(5 * time.Second)
 		equal(t, "readiness", w.at("app/readiness"), 0, 2500*ms, 3*time.Second, 4*time.Second, 5*time.Second)
 		if l := w.m.Status(Series).Lateness; l.Sum != 0 || l.Count != 5 {
-			t.Errorf("lateness %v s over %d turns, want 0 over 5: a slow target is not the agent's lateness", l.Sum, l.Count)
+			t.Errorf("lateness %v s over %d turns, want 0 over 5: a slow target does not make the agent late", l.Sum, l.Count)
 		}
 	})
 }
 
-// A manual trigger at 3.2 s takes a turn then, and the next comes a full period
-// later; one during an attempt waits for its end.
+// A manual trigger at 3.2 s takes a turn at once, and the next turn comes a full period later.
+// A trigger during an attempt waits for the end of the attempt.
 func TestManualTrigger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -91,11 +90,11 @@ func TestManualTrigger(t *testing.T) {
 		w.apply(app("app", nil, every(10*time.Second), nil))
 		w.sleepUntil(3200 * ms)
 		if !w.m.Probe("app") || w.m.Probe("nobody") {
-			t.Error("Probe finds app and nobody else")
+			t.Error("Probe must find app and nobody else")
 		}
 		w.sleepUntil(4 * time.Second)
 		w.takes("app/readiness", 300*ms, good)
-		w.sleepUntil(13300 * ms) // 100 ms into the attempt of 13.2 s
+		w.sleepUntil(13300 * ms) // 100 ms into the attempt that began at 13.2 s
 		w.m.Probe("app")
 		w.m.Probe("app")
 		w.sleepUntil(24 * time.Second)
@@ -103,7 +102,8 @@ func TestManualTrigger(t *testing.T) {
 	})
 }
 
-// A delay of 2.5 s with a period of 1 s: gated at 2 s, attempted at 3 s.
+// With a delay of 2.5 s and a period of 1 s, the probe is gated at 2 s and makes its first
+// attempt at 3 s.
 func TestInitialDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -121,8 +121,8 @@ func TestInitialDelay(t *testing.T) {
 	})
 }
 
-// Three failures in a row fail liveness; a static target is not held and recovers
-// with the next success.
+// Three failures in a row fail liveness. The agent does not hold a static target, which
+// recovers with the next success.
 func TestStaticRecovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -153,8 +153,8 @@ func TestStaticRecovers(t *testing.T) {
 	})
 }
 
-// With one attempt in flight at a time, the second of two probes begins when the
-// first has ended, and its lateness is counted.
+// With one attempt in flight at a time, the second of two probes begins when the first has
+// ended, and its lateness counts.
 func TestMaxInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -176,8 +176,8 @@ func TestMaxInFlight(t *testing.T) {
 	})
 }
 
-// A turn that has not begun 30 s after its time is overdue; so is an attempt that
-// does not end within its tries and 30 s more.
+// A turn that has not begun 30 s after its time is overdue. So is an attempt that has not ended
+// 30 s after the time of its tries.
 func TestOverdue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -208,8 +208,8 @@ func TestOverdue(t *testing.T) {
 	})
 }
 
-// An attempt that may last as long as a file can say, with a period as long, is not
-// overdue after a minute.
+// An attempt that may last as long as a file can say, with a period as long, is not overdue
+// after a minute.
 func TestOverdueOfTheLongestTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
