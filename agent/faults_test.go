@@ -24,9 +24,9 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil/agenttest"
 )
 
-// A thousand targets are reloaded a hundred times while they are probed, each time
-// with another tenth of them changed: what ready and live say never changes, no
-// counter of an unchanged target goes back, and nothing is left behind.
+// The agent probes a thousand targets while a hundred reloads change another tenth of them each
+// time. What ready and live say never changes, no counter of an unchanged target goes back, and
+// no goroutine and no file is left behind.
 func TestReloadUnderLoad(t *testing.T) {
 	app := agenttest.NewApp(t)
 	goroutines, files := runtime.NumGoroutine(), testutil.Descriptors(t)
@@ -55,7 +55,7 @@ func TestReloadUnderLoad(t *testing.T) {
 		}
 		return n
 	}
-	a.Eventually("t0 is probed", func() error {
+	a.Eventually("the agent probes t0", func() error {
 		if counted() == 0 {
 			return fmt.Errorf("not yet")
 		}
@@ -72,7 +72,8 @@ func TestReloadUnderLoad(t *testing.T) {
 				case <-done:
 					return
 				case <-poll.C:
-					// On a starved machine, writing a request may take longer than the agent allows.
+					// On a starved machine, a request may take longer than
+					// the agent allows.
 					if status, body := testutil.Get(t, a.Health+path); status != 200 && status != 0 {
 						t.Errorf("%s answers %d %q during a reload", path, status, body)
 						return
@@ -108,9 +109,8 @@ func TestReloadUnderLoad(t *testing.T) {
 	})
 }
 
-// A thousand targets that hang, reset, send garbage, endless headers or endless
-// bodies cost less than 100 MB, and of the turns of all others 99 in 100 begin
-// within 50 ms of their time.
+// A thousand targets hang, reset, or send garbage, endless headers or endless bodies. They cost
+// the agent less than 100 MB, and 99 in 100 of all turns begin within 50 ms of their time.
 func TestHostileTargets(t *testing.T) {
 	request := func(c net.Conn) { _, _ = c.Read(make([]byte, 4096)) }
 	flood := func(c net.Conn, head string) {
@@ -143,8 +143,8 @@ func TestHostileTargets(t *testing.T) {
 	a := agenttest.StartProcess(t, "", agenttest.Flags(testutil.Write(t, b.String()))...)
 	rss := func() float64 { return memory(t, a, "VmRSS:") }
 	begin := rss()
-	// Other tests may have the machine to themselves for a moment: one quiet window of
-	// five seconds out of several will do.
+	// Other tests may take the machine for a moment: one quiet window of five seconds out
+	// of several is enough.
 	var within, all float64
 	eventuallyQuiet := false
 	for range 6 {
@@ -171,7 +171,7 @@ func TestHostileTargets(t *testing.T) {
 	}
 }
 
-// lateness returns a cumulated bucket of the lateness histogram.
+// lateness returns a cumulative bucket of the lateness histogram.
 func lateness(t *testing.T, a *agenttest.Agent, le string) float64 {
 	t.Helper()
 	n, err := strconv.ParseFloat(a.Metric(`prober_exporter_probe_lateness_seconds_bucket{le="`+le+`"}`), 64)
@@ -181,8 +181,8 @@ func lateness(t *testing.T, a *agenttest.Agent, le string) float64 {
 	return n
 }
 
-// A hundred clients that hardly read their scrape: those beyond --web.max-requests
-// get 503, the health listener answers, and turns begin in time.
+// A hundred clients hardly read their scrapes. Clients beyond --web.max-requests get 503, the
+// health listener answers, and turns begin in time.
 func TestSlowScrapes(t *testing.T) {
 	app := agenttest.NewApp(t)
 	var b strings.Builder
@@ -219,14 +219,14 @@ func TestSlowScrapes(t *testing.T) {
 			<-stop
 		})
 	}
-	a.Eventually("those beyond the limit are refused", func() error {
+	a.Eventually("the agent refuses clients beyond the limit", func() error {
 		if r, s := refused.Load(), served.Load(); r < 50 || s == 0 {
 			return fmt.Errorf("%d refused, %d served", r, s)
 		}
 		return nil
 	})
 	before := app.Asked.Load()
-	a.Eventually("the busy target goes on being asked", func() error {
+	a.Eventually("the agent goes on asking the busy target", func() error {
 		if asked := app.Asked.Load() - before; asked < 20 {
 			return fmt.Errorf("%d times", asked)
 		}

@@ -42,12 +42,12 @@ var floods = map[string]floodPlan{
 	"unread answers":    {Connections: 300, Send: strings.Repeat("GET /live?verbose HTTP/1.1\r\nHost: a\r\n\r\n", 100)},
 }
 
-// floodTimes, set in the environment, is how many times larger each crowd of TestFloods is.
-// With 9 of them the agent may open as many files as the test.
+// floodTimes is an environment variable: how many times larger each crowd of TestFloods is. If
+// floodTimes is 9, the agent may open as many files as the test.
 const floodTimes = "PROBER_TEST_FLOOD_TIMES"
 
-// Whatever a crowd does on a listener, a kubelet gets all its answers there, and the agent's memory
-// stays small.
+// Whatever a crowd does on a listener, a kubelet gets all its answers there, and the agent's
+// memory stays small.
 func TestFloods(t *testing.T) {
 	const asks = 20
 	shell, larger := "ulimit -n 1024", 1
@@ -63,12 +63,13 @@ func TestFloods(t *testing.T) {
 				url := map[string]string{"health": a.Health, "web": a.Web}[listener]
 				plan.Address, plan.Connections = strings.TrimPrefix(url, "http://"), plan.Connections*larger
 				flood(t, plan)
-				// Other tests use the CPU, too: one good window of several will do.
+				// Other tests use the CPU, too: one good window of several is
+				// enough.
 				answered, longest := 0, time.Duration(0)
 				for window := 0; window < 5 && answered < asks; window++ {
 					answered, longest = kubeletAsks(t, url+"/live/app", asks)
 				}
-				peak := memory(t, a, "VmHWM:") // the most that it has had
+				peak := memory(t, a, "VmHWM:") // the most memory so far
 				if answered != asks || peak >= 40 {
 					t.Errorf("the kubelet got %d of %d answers, and the agent took %.1f MB, want less than 40", answered, asks, peak)
 				}

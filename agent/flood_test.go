@@ -17,21 +17,22 @@ import (
 	"time"
 )
 
-// floodEnv, set, makes the test binary an adversary in a process of its own. Its value is
-// a floodPlan.
+// floodEnv makes the test binary an adversary in a process of its own. Its value is a
+// floodPlan.
 const floodEnv = "PROBER_TEST_FLOOD"
 
-// floodPlan is what an adversary does: it keeps so many connections, sends the same in each,
-// reads nothing, and connects anew whenever one is closed.
+// floodPlan says what an adversary does. It keeps that many connections, sends the same in
+// each, and reads nothing. Whenever a connection is closed, the adversary connects anew.
 type floodPlan struct {
 	Address     string
 	Connections int
 	Send        string
-	Endless     int  // so many bytes more, of a header that does not end
+	Endless     int  // how many bytes of an endless header follow
 	Patient     bool // does not connect anew
 }
 
-// floodMain is the process. It prints a line once every connection has been made.
+// floodMain is the adversary's process. It prints a line once all its connections have been
+// made.
 func floodMain(text string) {
 	var plan floodPlan
 	if err := json.Unmarshal([]byte(text), &plan); err != nil {
@@ -61,7 +62,7 @@ func floodMain(text string) {
 	}
 	made.Wait()
 	fmt.Println("full")
-	_, _ = io.Copy(io.Discard, os.Stdin) // the test ends it
+	_, _ = io.Copy(io.Discard, os.Stdin) // until the test ends this process
 	os.Exit(0)
 }
 
@@ -96,9 +97,9 @@ func flood(t *testing.T, plan floodPlan) {
 	}
 }
 
-// kubeletAsks asks as a kubelet does, a new connection and a second for each answer, and
-// returns how many of its requests were answered with 200, and the longest answer. Before
-// each request it calls before.
+// kubeletAsks asks as a kubelet does, with a new connection and a second for each answer. It
+// returns how many requests were answered with 200, and how long the longest answer took.
+// Before each request kubeletAsks calls before.
 func kubeletAsks(t *testing.T, url string, times int, before ...func()) (answered int, longest time.Duration) {
 	t.Helper()
 	kubelet := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}

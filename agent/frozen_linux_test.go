@@ -23,8 +23,8 @@ import (
 // repeatEnv says how many rounds these tests have.
 const repeatEnv = "PROBER_TEST_REPEAT"
 
-// repeat returns the number of rounds: n, or the value of the environment, which make test-frozen
-// sets.
+// repeat returns the number of rounds: n, or the value of the environment variable that make
+// test-frozen sets.
 func repeat(t *testing.T, n int) int {
 	t.Helper()
 	text := os.Getenv(repeatEnv)
@@ -38,8 +38,8 @@ func repeat(t *testing.T, n int) int {
 	return n
 }
 
-// probesTo returns n targets for each of the actions, or for all, whose names begin with
-// name, that ask a victim. They fail at the first failure.
+// probesTo returns n targets that ask a victim with each of the actions, or with all if none
+// are given. The targets' names begin with name, and each fails at its first failed attempt.
 func probesTo(name string, n int, plan victimPlan, command []string, period, timeout string, actions ...string) string {
 	var b strings.Builder
 	for action, spec := range map[string]string{
@@ -59,8 +59,8 @@ func probesTo(name string, n int, plan victimPlan, command []string, period, tim
 	return b.String()
 }
 
-// failures are the attempts of targets whose names begin with name that have failed, by
-// series.
+// failures returns the series of attempts with that result of targets whose names begin with
+// name.
 func failures(t *testing.T, a *agenttest.Agent, name, result string) (series []string) {
 	t.Helper()
 	_, body := testutil.Get(t, a.Web+"/metrics")
@@ -73,7 +73,7 @@ func failures(t *testing.T, a *agenttest.Agent, name, result string) (series []s
 	return series
 }
 
-// sendAll sends processes a signal.
+// sendAll sends a signal to processes.
 func sendAll(t *testing.T, s syscall.Signal, processes ...*os.Process) {
 	t.Helper()
 	for _, p := range processes {
@@ -83,9 +83,9 @@ func sendAll(t *testing.T, s syscall.Signal, processes ...*os.Process) {
 	}
 }
 
-// An agent that is frozen at any moment for any time, alone or together with its targets, never
-// fails a healthy target, but fails one that hangs. TestStopwatch says how soon; the log of this
-// test has the times on this machine.
+// The agent is frozen at any moment for any time, alone or together with its targets. It never
+// fails a healthy target, but fails a target that hangs. TestStopwatch says how soon; the log
+// of this test has the times on this machine.
 func TestFrozen(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -110,13 +110,13 @@ func TestFrozen(t *testing.T) {
 		}
 		return nil
 	}
-	a.Eventually("all have been found well", func() error {
+	a.Eventually("all targets have answered", func() error {
 		if made := failures(t, a, "(well|ill)", "successful"); len(made) < 44 {
 			return fmt.Errorf("only %q", made)
 		}
 		return nil
 	})
-	early := failures(t, a, "well", "failed") // while they were starting
+	early := failures(t, a, "well", "failed") // during the start of the targets
 
 	var slowest time.Duration
 	var freezes []string
@@ -136,7 +136,7 @@ func TestFrozen(t *testing.T) {
 		testutil.Wait(t, before)
 		sendAll(t, syscall.SIGSTOP, frozen...)
 		testutil.Wait(t, lasts)
-		slices.Reverse(frozen) // beside an agent that runs, a frozen target hangs
+		slices.Reverse(frozen) // a frozen target beside a running agent would hang
 		sendAll(t, syscall.SIGCONT, frozen...)
 		freezes = append(freezes, fmt.Sprintf("%v (%d processes) until %s", lasts, len(frozen), time.Now().UTC().Format(time.TimeOnly)))
 		if hangsLast {
@@ -147,19 +147,19 @@ func TestFrozen(t *testing.T) {
 		a.Eventually("the hanging target is not live", func() error { return everyone(503) })
 		slowest = max(slowest, time.Since(began))
 		hanging.tell("unlock")
-		a.Eventually("it is live again", func() error { return everyone(200) })
+		a.Eventually("the target is live again", func() error { return everyone(200) })
 	}
-	// On a busy machine whoever asks is late as well: the bound is for make test-frozen.
+	// On a busy machine this test is late, too: the bound holds only for make test-frozen.
 	if limit := 200*time.Millisecond + time.Second + time.Second; slowest > limit && os.Getenv(repeatEnv) != "" {
-		t.Errorf("it took up to %v to see a target hang, want %v at most", slowest, limit)
+		t.Errorf("the agent took up to %v to see that a target hangs, want %v at most", slowest, limit)
 	}
-	t.Logf("a target that hangs was seen after %v at most; of %d healthy targets attempts are unknown", slowest, len(failures(t, a, "well", "unknown")))
+	t.Logf("the agent saw after %v at most that a target hangs; %d healthy targets have unknown attempts", slowest, len(failures(t, a, "well", "unknown")))
 	if failed := failures(t, a, "well", "failed"); !slices.Equal(failed, early) {
 		t.Errorf("healthy targets failed: %q, before %q\nfrozen for %q\n%s", failed, early, freezes, a.Log)
 	}
 }
 
-// hogs runs n processes, so nice, that take all the processor that they get.
+// hogs runs n processes of the given niceness that take all the CPU time they can get.
 func hogs(t *testing.T, n, nice int) {
 	t.Helper()
 	for range n {
@@ -174,9 +174,9 @@ func hogs(t *testing.T, n, nice int) {
 	}
 }
 
-// An agent that hardly gets a processor never fails a healthy target, but fails one that hangs.
-// The targets are less nice than the hogs and, if the timeout is short, their answers are cheap:
-// otherwise they would not be healthy.
+// An agent that hardly gets any CPU time never fails a healthy target, but fails a target that
+// hangs. The targets are less nice than the hogs and, if the timeout is short, their answers are
+// cheap: otherwise the targets would not be healthy.
 func TestStarved(t *testing.T) {
 	for _, c := range []struct {
 		timeout           string
@@ -195,13 +195,13 @@ func TestStarved(t *testing.T) {
 			a := agenttest.StartProcess(t, fmt.Sprintf(`exec nice -n %d "$0" "$@"`, c.nice), agenttest.Flags(testutil.Write(t, "targets:\n"+
 				probesTo("well", 10, well, nil, "0.5", c.timeout, c.actions...)+
 				probesTo("ill", 1, ill, nil, "0.5", c.timeout, c.actions...)))...)
-			a.Eventually("all have been found well", func() error {
+			a.Eventually("all targets have answered", func() error {
 				if made := failures(t, a, "(well|ill)", "successful"); len(made) < 11*len(c.actions) {
 					return fmt.Errorf("only %q", made)
 				}
 				return nil
 			})
-			early := failures(t, a, "well", "failed") // while they were starting
+			early := failures(t, a, "well", "failed") // during the start of the targets
 			hogs(t, c.hogs, c.nicer)
 			for range repeat(t, 2) {
 				testutil.Wait(t, time.Second)
@@ -219,7 +219,7 @@ func TestStarved(t *testing.T) {
 					return nil
 				})
 			}
-			t.Logf("a target that hangs was seen after %v; of %d healthy targets attempts are unknown", time.Since(began), len(failures(t, a, "well", "unknown")))
+			t.Logf("the agent saw after %v that a target hangs; %d healthy targets have unknown attempts", time.Since(began), len(failures(t, a, "well", "unknown")))
 		})
 	}
 }

@@ -16,11 +16,12 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil/agenttest"
 )
 
-// Sockets alone do not distinguish a hand-over from a restart, a boot from a target that has ended
-// for good, or a neighbour from the target.
+// Sockets alone do not show whether an instance handed over or was restarted, whether a target
+// boots or has ended for good, or which of two sockets is the target's.
 
-// One process hands its port over to another, and no attempt fails: /ready/app is 200 all
-// the time, although every probe has a delay. Startup and readiness are asked at once.
+// One process hands its port over to another, and no attempt fails. /ready/app answers 200 all
+// the time, although every probe has a delay: startup and readiness make their attempts at
+// once.
 func TestHandOverOfAPort(t *testing.T) {
 	t.Parallel()
 	port := testutil.Port(t)
@@ -60,8 +61,9 @@ targets:
 	}
 }
 
-// A target that has ended and does not come back does not run but stays live, however long ago
-// that was. When a kubelet asks, the container runs again, and a boot that hangs is judged.
+// A target that has ended and does not come back is not running but stays live, however long
+// ago it ended. When a kubelet asks, the agent takes the container as running again, and judges
+// a boot that hangs.
 func TestEndForGood(t *testing.T) {
 	t.Parallel()
 	port := testutil.Port(t)
@@ -102,8 +104,8 @@ targets:
 	}
 }
 
-// A first boot that never listens is not judged before 20 s and its own delay are over.
-// Then it is, and the first socket takes the failure back.
+// The agent does not judge a first boot that never listens before 20 s and the probe's own
+// delay are over. Then the boot fails, and its first socket takes the failure back.
 func TestFirstBootThatHangs(t *testing.T) {
 	t.Parallel()
 	port := testutil.Port(t)
@@ -124,7 +126,7 @@ targets:
 		case <-poll.C:
 			status, _ = testutil.Get(t, a.Health+"/live/app")
 		case <-ended.C:
-			t.Fatal("/live/app is 200 after 90 s")
+			t.Fatal("/live/app is still 200 after 90 s")
 		}
 	}
 	if after := time.Since(begin); after < 21*time.Second {
@@ -139,8 +141,8 @@ targets:
 	}
 }
 
-// A socket of another program on the same port, for IPv6 alone, is not the target's: the agent
-// still sees the restart of the target.
+// A socket of another program on the same port, for IPv6 only, does not belong to the target:
+// the agent still sees the restart of the target.
 func TestNeighbourOnIPv6(t *testing.T) {
 	t.Parallel()
 	port := testutil.Port(t)
@@ -178,13 +180,13 @@ func refused(t *testing.T, port string) {
 	t.Helper()
 	testutil.Eventually(t, "nobody listens", func() error {
 		if conn, err := net.Dial("tcp", "127.0.0.1:"+port); err == nil {
-			return errors.Join(errors.New("somebody does"), conn.Close())
+			return errors.Join(errors.New("somebody listens"), conn.Close())
 		}
 		return nil
 	})
 }
 
-// instanceID is what the agent calls the instance now.
+// instanceID returns the agent's ID of the instance.
 func instanceID(t *testing.T, a *agenttest.Agent) string {
 	t.Helper()
 	_, body := testutil.Get(t, a.Web+"/metrics")

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(agenttest.Main(m))
 }
 
-// start runs an agent with a file in this process and waits until it serves.
+// start runs an agent with a configuration in this process and waits until it serves.
 func start(t *testing.T, file string, set ...func(*Options)) *agenttest.Agent {
 	t.Helper()
 	o := options(file, set...)
@@ -50,7 +50,7 @@ func runWith(ctx context.Context, o *Options, log io.Writer) int {
 	return 0
 }
 
-// options are those of the flags by default, but for the file and the addresses.
+// options returns the defaults of the flags, with the given file and with free addresses.
 func options(file string, set ...func(*Options)) *Options {
 	o := &Options{
 		ConfigFile:         file,
@@ -73,18 +73,18 @@ func failOpen(o *Options)     { o.FailOpen = true }
 func retrySoon(o *Options)    { o.AutoReloadInterval = 20 * time.Millisecond }
 func withRequests(o *Options) { o.EnableLifecycle = true }
 
-// webConfig makes the web listener serve as a web configuration says.
+// webConfig gives the web listener a web configuration.
 func webConfig(file string) func(*Options) {
 	return func(o *Options) { o.Web.WebConfigFile = &file }
 }
 
-// verbose makes the log tell everything, in JSON.
+// verbose makes the log complete, and JSON.
 func verbose(o *Options) { o.LogLevel, o.LogFormat = "debug", "json" }
 
-// infoLine is the series that names the instance.
+// infoLine matches the series that names the instance.
 var infoLine = regexp.MustCompile(`prober_target_info\{[^}]*\}`)
 
-// hostile listens and treats everyone who connects in the same bad way.
+// hostile listens and treats every client in the same bad way.
 func hostile(t *testing.T, treat func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

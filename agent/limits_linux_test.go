@@ -24,8 +24,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober"
 )
 
-// Four fifths of a limit are the soft one, but never less than 16 MiB; what stands for
-// no limit does not overflow.
+// The soft limit is four fifths of the limit, but never less than 16 MiB. The number that
+// stands for no limit does not overflow.
 func TestSoftLimit(t *testing.T) {
 	for hard, want := range map[uint64]int64{
 		100 << 20:      80 << 20,
@@ -39,8 +39,9 @@ func TestSoftLimit(t *testing.T) {
 	}
 }
 
-// 300 probes of addresses need 48 + 4 × 300 files, of names or by commands twice that, and
-// 20 of them at a time 256 as ever. Nobody needs more than for 8,000 at a time.
+// 300 probes of addresses need 48 + 4 × 300 files. Probes of names, or by commands, need twice
+// as many. 20 attempts at a time need 256 files as always. Nobody needs more files than for
+// 8,000 attempts at a time.
 func TestFilesFor(t *testing.T) {
 	tcp := &config.Probe{TCPSocket: &config.TCPSocket{}}
 	configuration := func(host string, probe *config.Probe, targets int) *config.Config {
@@ -70,8 +71,9 @@ func TestFilesFor(t *testing.T) {
 	}
 }
 
-// At 1,024 files 300 targets that hang for 10 s may have 244 attempts in flight, so each
-// gets one every 12.3 s; with --probe.max-in-flight=100 it is every minute.
+// With 1,024 files, 300 targets that hang for 10 s may have 244 attempts in flight, so each
+// target gets an attempt every 12.3 s. With --probe.max-in-flight=100 each gets an attempt
+// every minute.
 func TestHangingEvery(t *testing.T) {
 	cfg := new(config.Config)
 	for range 300 {
@@ -88,7 +90,7 @@ func TestHangingEvery(t *testing.T) {
 	}
 }
 
-// memoryLimits are what the agent runs with, by its own metrics: GOGC and GOMEMLIMIT.
+// memoryLimits returns the agent's GOGC and GOMEMLIMIT from its own metrics.
 func memoryLimits(t *testing.T, a *agenttest.Agent) (gogc, limit float64) {
 	t.Helper()
 	for name, value := range map[string]*float64{"go_gc_gogc_percent": &gogc, "go_gc_gomemlimit_bytes": &limit} {
@@ -100,8 +102,8 @@ func memoryLimits(t *testing.T, a *agenttest.Agent) (gogc, limit float64) {
 	return gogc, limit
 }
 
-// In a cgroup of 64 MiB the soft limit is four fifths of that, and GOGC 50, unless the
-// environment says otherwise: then its values are left alone.
+// In a cgroup of 64 MiB the agent sets GOMEMLIMIT to four fifths of that, and GOGC to 50.
+// Values of the environment stay as they are.
 func TestMemoryLimits(t *testing.T) {
 	group := memoryGroup(t, 64<<20)
 	enter := "echo $$ > " + filepath.Join(group, "cgroup.procs")
@@ -123,7 +125,7 @@ func TestMemoryLimits(t *testing.T) {
 		a.Logs(want.line)
 		gogc, limit := memoryLimits(t, a)
 		if want.gogc < 0 && gogc > 1000 {
-			gogc = want.gogc // off is a great number, which depends on the version of Go
+			gogc = want.gogc // the number for "off" depends on the version of Go
 		}
 		if gogc != want.gogc || limit != want.limit {
 			t.Errorf("%q: GOGC %v and GOMEMLIMIT %v, want %v and %v", environment, gogc, limit, want.gogc, want.limit)
@@ -134,7 +136,7 @@ func TestMemoryLimits(t *testing.T) {
 	}
 }
 
-// memoryGroup makes a cgroup with a limit of memory, of version 1 or 2.
+// memoryGroup makes a cgroup, of version 1 or 2, with a memory limit.
 func memoryGroup(t *testing.T, limit int) string {
 	t.Helper()
 	own := ""
@@ -161,7 +163,7 @@ func memoryGroup(t *testing.T, limit int) string {
 				t.Error(err)
 			}
 		})
-		f, err := os.OpenFile(filepath.Join(group, file), os.O_WRONLY, 0) // the kernel has made it
+		f, err := os.OpenFile(filepath.Join(group, file), os.O_WRONLY, 0) // the kernel has made the file
 		if err != nil {
 			continue
 		}
@@ -174,7 +176,7 @@ func memoryGroup(t *testing.T, limit int) string {
 	return ""
 }
 
-// A cgroup that cannot be read, or does not limit, leaves no limit and no complaint.
+// A cgroup that the agent cannot read, or that has no limit, sets no limit and logs nothing.
 func TestNoMemoryLimit(t *testing.T) {
 	t.Setenv("GOGC", "100")
 	t.Setenv("GOMEMLIMIT", "")
@@ -187,8 +189,8 @@ func TestNoMemoryLimit(t *testing.T) {
 	}
 }
 
-// The agent raises its soft limit of open files to the hard one, but its commands have
-// the soft one that it was given.
+// The agent raises its soft limit of open files to the hard limit, but its commands have the
+// soft limit that the agent was given.
 func TestOpenFilesOfCommands(t *testing.T) {
 	a := agenttest.StartProcess(t, "ulimit -S -n 99; ulimit -H -n 700", agenttest.Flags(testutil.Write(t, `
 targets:
@@ -197,12 +199,12 @@ targets:
 `))...)
 	a.Says(a.Health+"/ready", 200, "ok")
 	if got := a.Metric("process_max_fds"); got != "700" && got != "699" {
-		t.Errorf("the agent may open %s files, want 700, or one less, as the runtime marks its own limit", got)
+		t.Errorf("the agent may open %s files, want 700, or 699 because the runtime marks its own limit", got)
 	}
 }
 
-// With too few files for its probes the agent says once how many they need, and again
-// only when they need more.
+// An agent with too few files for its probes logs once how many they need, and logs again only
+// when they need more.
 func TestFewFilesForProbes(t *testing.T) {
 	targets := func(n int) string {
 		var b strings.Builder

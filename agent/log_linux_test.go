@@ -25,7 +25,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil/agenttest"
 )
 
-// logPipe is a pipe of 4 KiB, the least there is, for the log of a process.
+// logPipe returns a pipe of 4 KiB, the smallest possible, for the log of a process.
 func logPipe(t *testing.T) (read, write *os.File) {
 	t.Helper()
 	read, write, err := os.Pipe()
@@ -42,8 +42,8 @@ func logPipe(t *testing.T) (read, write *os.File) {
 	return read, write
 }
 
-// An agent whose log nobody reads sees a hanging application in time, and ends on
-// SIGTERM, at the second one at once.
+// An agent whose log nobody reads still sees a hanging application in time. It ends on SIGTERM,
+// and ends at once on a second SIGTERM.
 func TestLogThatNobodyReads(t *testing.T) {
 	var hangs atomic.Bool
 	release := make(chan struct{})
@@ -55,14 +55,14 @@ func TestLogThatNobodyReads(t *testing.T) {
 			}
 			return
 		}
-		_, _ = w.Write(make([]byte, 256)) // six times as long in the log
+		_, _ = w.Write(make([]byte, 256)) // the log makes six times as many bytes of it
 	}))
 	t.Cleanup(server.Close)
 	t.Cleanup(func() { close(release) })
 	_, port, _ := net.SplitHostPort(server.Listener.Addr().String())
 	var config strings.Builder
 	fmt.Fprintf(&config, "targets:\n  - name: app\n    livenessProbe: {httpGet: {port: %s, path: /live}, periodSeconds: 0.2, timeoutSeconds: 0.5, failureThreshold: 2}\n", port)
-	for i := range 40 { // a line for each attempt: the queue is full in a few seconds
+	for i := range 40 { // each attempt logs a line, so the queue is full in a few seconds
 		fmt.Fprintf(&config, "  - {name: talks%d, readinessProbe: {httpGet: {port: %s}, periodSeconds: 0.03}}\n", i, port)
 	}
 	file := testutil.Write(t, config.String())
@@ -70,7 +70,7 @@ func TestLogThatNobodyReads(t *testing.T) {
 	for _, delay := range []string{"0s", "1h"} {
 		hangs.Store(false)
 		_, stderr := logPipe(t)
-		if _, err := stderr.Write(make([]byte, 4096)); err != nil { // the first line is stuck already
+		if _, err := stderr.Write(make([]byte, 4096)); err != nil { // the first line is already stuck
 			t.Fatal(err)
 		}
 		ports := testutil.Ports(t, 2)
@@ -82,10 +82,10 @@ func TestLogThatNobodyReads(t *testing.T) {
 		a.Begin(cmd)
 		a.Says(a.Health+"/live/app", 200, "ok")
 		if delay == "0s" {
-			a.Eventually("lines are dropped", func() error {
+			a.Eventually("the agent drops lines", func() error {
 				dropped := a.Metric("prober_exporter_log_lines_dropped_total")
 				if n, _ := strconv.ParseFloat(dropped, 64); n == 0 {
-					return fmt.Errorf("%q dropped", dropped)
+					return fmt.Errorf("%q lines dropped", dropped)
 				}
 				return nil
 			})
@@ -111,8 +111,8 @@ func TestLogThatNobodyReads(t *testing.T) {
 	}
 }
 
-// All that a start has to say before it ends arrives, in its order, however slowly the
-// log takes it.
+// Everything that a start logs before it fails arrives in order, however slowly the log's
+// reader reads.
 func TestLogOfAFailedStart(t *testing.T) {
 	const mistakes = 450
 	file := testutil.Write(t, "targets:\n"+strings.Repeat("  - {name: a b, livenessProbe: {tcpSocket: {port: 1}}}\n", mistakes))
@@ -129,6 +129,6 @@ func TestLogOfAFailedStart(t *testing.T) {
 		}
 	}
 	if code := a.Wait(); code != 1 || next != mistakes {
-		t.Errorf("exit %d, %d mistakes told in their order, want 1 and %d", code, next, mistakes)
+		t.Errorf("exit %d, %d mistakes logged in order, want 1 and %d", code, next, mistakes)
 	}
 }

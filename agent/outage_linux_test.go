@@ -26,21 +26,21 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil/agenttest"
 )
 
-// silentResolver returns the address of a DNS server that takes every question and
-// answers none, and a shell's words that make it the resolver of what they run.
+// silentResolver starts a DNS server that answers no question. It returns shell commands that
+// make this server the resolver of the commands after them.
 func silentResolver(t *testing.T) (shell string) {
 	t.Helper()
 	var server net.PacketConn
 	var address string
 	var err error
-	for range 10 { // another test, or another run of this one, may have it
+	for range 10 { // another test may have the address, or another run of this test
 		address = fmt.Sprintf("127.%d.%d.1", 1+rand.IntN(254), rand.IntN(255))
 		if server, err = net.ListenPacket("udp", net.JoinHostPort(address, "53")); err == nil {
 			break
 		}
 	}
 	if err != nil {
-		needs.Missing(t, fmt.Errorf("a server of DNS: %w", err))
+		needs.Missing(t, fmt.Errorf("a DNS server: %w", err))
 	}
 	t.Cleanup(func() { server.Close() })
 	needs.Root(t)
@@ -49,7 +49,7 @@ func silentResolver(t *testing.T) (shell string) {
 	return `exec unshare -m sh -c 'mount --bind "` + file + `" /etc/resolv.conf && exec "$0" "$@"' "$0" "$@"`
 }
 
-// sum adds up the series of a metric whose labels hold all of these words.
+// sum adds up the series of a metric whose labels contain all of these words.
 func sum(t *testing.T, a *agenttest.Agent, name string, words ...string) (total int) {
 	t.Helper()
 	_, body := testutil.Get(t, a.Web+"/metrics")
@@ -81,9 +81,9 @@ func files(t *testing.T, a *agenttest.Agent) int {
 	return len(open)
 }
 
-// While DNS is silent, with 1,024 open files, 150 targets with names do not disturb others: a
-// kubelet with a timeout of a second gets 30 of 30 answers, no attempt at targets with addresses
-// is dropped, and look-ups end with their attempts.
+// While DNS is silent, 150 targets with names do not disturb other targets, with a limit of
+// 1,024 open files. A kubelet with a timeout of a second gets 30 of 30 answers, the agent drops
+// no attempt at targets with addresses, and look-ups end with their attempts.
 func TestDNSOutage(t *testing.T) {
 	const named, local, asked = 150, 10, 30
 	shell := silentResolver(t)
@@ -97,7 +97,7 @@ func TestDNSOutage(t *testing.T) {
 		fmt.Fprintf(&b, "  - {name: g%d, livenessProbe: {httpGet: {port: %s}, periodSeconds: 1, failureThreshold: 1}}\n", i, app.Port)
 	}
 	a := agenttest.StartProcess(t, "ulimit -n 1024; "+shell, agenttest.Flags(testutil.Write(t, b.String()))...)
-	a.Eventually("every name has been asked for in vain, three times on average", func() error {
+	a.Eventually("every look-up has failed, three times on average", func() error {
 		if n := sum(t, a, "prober_probe_failures_total", `target="n`, `reason="timeout"`); n < 3*named {
 			return fmt.Errorf("%d failures", n)
 		}
@@ -113,16 +113,16 @@ func TestDNSOutage(t *testing.T) {
 	if unknown != 0 {
 		t.Errorf("%d attempts at healthy targets came to nothing, want none", unknown)
 	}
-	// Two sockets for each name that is being asked for, and what the agent has anyway.
+	// Each look-up in progress needs two sockets, and the agent needs some files anyway.
 	if most := 2*named + 100; open > most {
 		t.Errorf("%d files open, want %d at most", open, most)
 	}
 }
 
-// witness is an application that writes down when each of its paths was asked.
+// witness is an application that records when each of its paths was asked.
 type witness struct {
 	port   string
-	locked atomic.Bool // /sick is not answered any more
+	locked atomic.Bool // /sick gets no answers any more
 
 	mu    sync.Mutex
 	asked map[string][]time.Time
@@ -151,8 +151,8 @@ func (w *witness) paths() int {
 	return len(w.asked)
 }
 
-// since returns how often all paths were asked from begin to end, and the longest time
-// in which one was not.
+// since returns how often all paths were asked between begin and end, and the longest time in
+// which some path was not asked.
 func (w *witness) since(begin, end time.Time) (asked int, gap time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -170,8 +170,9 @@ func (w *witness) since(begin, end time.Time) (asked int, gap time.Duration) {
 	return asked, gap
 }
 
-// With 1,024 open files, 600 targets that hang take no turn from 20 that answer: the agent asks
-// the 20 every second, and a target that begins to hang fails within its timeout and a period.
+// With 1,024 open files, 600 targets that hang take no turn from 20 targets that answer. The
+// agent asks the 20 targets every second, and a target that begins to hang fails within its
+// timeout and a period.
 func TestHangingTargets(t *testing.T) {
 	const hanging, healthy, seconds = 600, 20, 8
 	port := hostile(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
@@ -186,7 +187,7 @@ func TestHangingTargets(t *testing.T) {
 	}
 	fmt.Fprintf(&b, "  - {name: sick, instance: {source: static}, livenessProbe: {httpGet: {path: /sick, port: %s}, periodSeconds: 1, failureThreshold: 1}}\n", app.port)
 	a := agenttest.StartProcess(t, "ulimit -n 1024", agenttest.Flags(testutil.Write(t, b.String()))...)
-	a.Eventually("each target that answers has been asked, and hanging ones have timed out", func() error {
+	a.Eventually("the agent has asked each target that answers, and hanging targets have timed out", func() error {
 		if n, late := app.paths(), sum(t, a, "prober_probe_failures_total", `target="h`, `reason="timeout"`); n <= healthy || late < hanging/2 {
 			return fmt.Errorf("%d paths asked, %d timeouts", n, late)
 		}
@@ -201,7 +202,7 @@ func TestHangingTargets(t *testing.T) {
 	a.Says(a.Health+"/live/sick", 503, "sick failed")
 	seen := time.Since(locked)
 	due := (healthy + 1) * seconds
-	t.Logf("%d of %d attempts at healthy targets, at most %v between two; the one that hung was seen after %v", asked, due, gap, seen)
+	t.Logf("%d of %d attempts at healthy targets, at most %v between two; the agent saw the target that hangs after %v", asked, due, gap, seen)
 	if asked < due*9/10 {
 		t.Errorf("%d of %d attempts at healthy targets, want nine tenths at least", asked, due)
 	}
@@ -209,10 +210,10 @@ func TestHangingTargets(t *testing.T) {
 		t.Errorf("%v without an attempt at a healthy target, want %v at most", gap, most)
 	}
 	if most := 4 * time.Second; seen > most {
-		t.Errorf("a target that hangs was seen after %v, want %v at most", seen, most)
+		t.Errorf("the agent saw a target that hangs after %v, want %v at most", seen, most)
 	}
 	a.Is(a.Health+"/live/g0", 200, "ok")
 	if late := sum(t, a, "prober_probe_total", `target="h`, `result="unknown"`); late != 0 {
-		t.Errorf("%d attempts at hanging targets were dropped, want none", late)
+		t.Errorf("the agent dropped %d attempts at hanging targets, want none", late)
 	}
 }

@@ -16,12 +16,14 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil/agenttest"
 )
 
-// Restarts as the default source sees them: an application in a process of its own is
-// killed and started again beside the agent, and somebody asks /live/app all the time.
+// These tests show restarts as the default source sees them. They kill an application in a
+// process of its own and start it again beside the agent, and somebody asks /live/app all the
+// time.
 
-// An app that dead-locks and is killed: /live/app is 503 until then, and no attempt is
-// made; at its end it is 200, and stays so while the next one boots; startup gates again,
-// and that was one restart.
+// An app dead-locks, and a signal kills it. /live/app answers 503 until then, and the agent
+// makes no attempt while the probe is held. At the end of the app /live/app answers 200, and
+// stays 200 during the next boot. The startup probe gates again, and the agent counts one
+// restart.
 func TestRestartOfADeadlock(t *testing.T) {
 	t.Parallel()
 	port := testutil.Port(t)
@@ -65,8 +67,8 @@ targets:
 	a.Logs("instance source chosen", "source=listener", "host 127.0.0.1 is local")
 }
 
-// An app that crashes while it is not held: /live/app is never 503, though one failure
-// would be enough, and /ready/app is 503 until it is back.
+// An app crashes while no probe is held. /live/app is never 503, although one failure would be
+// enough, and /ready/app is 503 until the app is back.
 func TestRestartOfACrash(t *testing.T) {
 	t.Parallel()
 	port := testutil.Port(t)
@@ -82,9 +84,9 @@ targets:
 	countsRestarts(t, a, v, victimPlan{Ports: []string{port}, Boot: time.Second}, "not running")
 }
 
-// A boot that hangs after a restart: 503, no earlier than maxHoldSeconds and the whole
-// startup budget after the end. When it is killed in its turn and the next one listens,
-// that one begins anew.
+// A boot hangs after a restart. 503 comes no earlier than maxHoldSeconds and the whole startup
+// budget after the end. When the hanging boot is killed and the next boot listens, the next
+// instance begins anew.
 func TestRestartIntoAHungBoot(t *testing.T) {
 	t.Parallel()
 	port := testutil.Port(t)
@@ -133,8 +135,8 @@ targets:
 	a.Says(a.Health+"/live/app", 503, "liveness: connection_refused (3/3)")
 }
 
-// Behind a port that another process keeps open no restart is seen: nothing stays on
-// hold for longer than maxHoldSeconds.
+// If another process keeps the port open, the agent sees no restart. No probe stays on hold for
+// longer than maxHoldSeconds.
 func TestRestartBehindAProxy(t *testing.T) {
 	t.Parallel()
 	port := testutil.Port(t)
@@ -165,7 +167,7 @@ targets:
 		t.Errorf("/live/app answered %s, want 503 200", got)
 	}
 	if got := a.Metric(`prober_target_restarts_total{target="app"}`); got != "0" {
-		t.Errorf("%s restarts, want 0: none can be seen", got)
+		t.Errorf("%s restarts, want 0, because the agent can see none", got)
 	}
 }
 
@@ -192,8 +194,8 @@ func forward(l net.Listener, address string) {
 	}
 }
 
-// An agent that starts again beside a healthy app: /live is never 503, the app is older
-// than the agent, so that no initial delay runs again, and it is called by the same id.
+// An agent starts again beside a healthy app. /live is never 503. The app is older than the
+// agent, so no initial delay runs again. The instance keeps its ID.
 func TestRestartOfTheAgent(t *testing.T) {
 	t.Parallel()
 	port := testutil.Port(t)
@@ -225,8 +227,7 @@ targets:
 	}
 }
 
-// Readiness on one port, liveness on another, gRPC on a third: a restart of all three
-// is one.
+// Readiness asks one port, liveness another, gRPC a third. A restart of all three counts once.
 func TestRestartOfThreePorts(t *testing.T) {
 	t.Parallel()
 	ports := testutil.Ports(t, 3)
@@ -243,8 +244,8 @@ targets:
 	countsRestarts(t, a, v, plan, "")
 }
 
-// A restart that somebody declares of an app that does not listen begins its next
-// instance at once.
+// If somebody declares a restart of an app that does not listen, the next instance begins at
+// once.
 func TestDeclaredWhileEnded(t *testing.T) {
 	t.Parallel()
 	port := testutil.Port(t)
@@ -266,9 +267,9 @@ targets:
 	a.Says(a.Health+"/live/app", 200, "")
 }
 
-// countsRestarts kills an application and starts it again by a plan, three times: the target
-// is not ready in between, always live, and each is one restart. why is a part of what
-// /ready/app says in between.
+// countsRestarts kills an application and starts it again by a plan, three times. In between
+// the target is not ready but always live, and the agent counts each restart. /ready/app
+// contains why in between.
 func countsRestarts(t *testing.T, a *agenttest.Agent, v *victim, plan victimPlan, why string) {
 	t.Helper()
 	live := watchURL(t, a.Health+"/live/app")

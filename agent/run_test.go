@@ -25,8 +25,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil/agenttest"
 )
 
-// All ways to reload are one path: a good file is applied, a bad one is refused and
-// everything stays as it was.
+// All ways to reload lead to the same result: the agent applies a good file, and refuses a bad
+// file and changes nothing.
 func TestReload(t *testing.T) {
 	app := agenttest.NewApp(t)
 	file := testutil.Write(t, "targets:"+app.Target("one"))
@@ -51,7 +51,7 @@ func TestReload(t *testing.T) {
 
 		testutil.Rewrite(t, file, "targets:"+app.Target("one")+"\n  - name: 7up!\n")
 		reload()
-		a.Eventually("a refused reload is counted", func() error {
+		a.Eventually("the agent counts a refused reload", func() error {
 			if got := a.Metric("prober_exporter_config_last_reload_successful"); got != "0" {
 				return fmt.Errorf("last reload successful: %s, want 0", got)
 			}
@@ -71,7 +71,7 @@ func TestReload(t *testing.T) {
 		t.Errorf("a good reload answers %d %q", status, body)
 	}
 	if _, body := testutil.Get(t, a.Web+"/"); strings.Contains(body, "was refused") {
-		t.Errorf("the page tells of a reload that is over:\n%s", body)
+		t.Errorf("the page still shows a refused reload:\n%s", body)
 	}
 	a.Is(a.Health+"/live/request", 200, "[?]request removed: not probed")
 	a.Is(a.Health+"/ready/request", 404, "")
@@ -80,8 +80,8 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// Auto-reload follows the symbolic link of a mounted ConfigMap, tries a bad file
-// once, and needs no file system events.
+// Auto-reload follows the symbolic link of a mounted ConfigMap, tries a bad file once, and
+// needs no file system events.
 func TestAutoReload(t *testing.T) {
 	app := agenttest.NewApp(t)
 	dir := t.TempDir()
@@ -111,7 +111,7 @@ func TestAutoReload(t *testing.T) {
 	version("v4", "targets:"+app.Target("four"))
 	a.Says(a.Health+"/ready/four", 200, "ok")
 	if n := strings.Count(a.Log.String(), "configuration not loaded"); n != 1 {
-		t.Errorf("a bad file is complained of %d times, want once:\n%s", n, a.Log)
+		t.Errorf("the log complains of a bad file %d times, want once:\n%s", n, a.Log)
 	}
 	if err := os.Remove(filepath.Join(dir, "..data")); err != nil {
 		t.Fatal(err)
@@ -120,8 +120,8 @@ func TestAutoReload(t *testing.T) {
 	a.Is(a.Health+"/ready/four", 200, "ok")
 }
 
-// With --config.fail-open a broken or missing file kills nobody, and is tried again
-// until it is good.
+// With --config.fail-open a broken or missing file kills nobody, and the agent tries the file
+// again until it is good.
 func TestFailOpen(t *testing.T) {
 	app := agenttest.NewApp(t)
 	for what, content := range map[string]string{"broken": "targets: [", "missing": ""} {
@@ -153,8 +153,9 @@ func TestFailOpen(t *testing.T) {
 	}
 }
 
-// On SIGTERM, until the delay is over, every live answers 200, the aggregate ready 503, and the
-// ready of one target its real state. A second signal cuts the delay short. The exit code is 0.
+// After SIGTERM, until the delay is over, every live check answers 200, the aggregate ready
+// check answers 503, and the ready check of one target answers its real state. A second signal
+// cuts the delay short. The exit code is 0.
 func TestShutdown(t *testing.T) {
 	app, dying := agenttest.NewApp(t), agenttest.NewApp(t)
 	file := testutil.Write(t, "targets:"+app.Target("app")+dying.Target("dying"))
@@ -173,7 +174,7 @@ func TestShutdown(t *testing.T) {
 	a.Is(a.Health+"/live/dying", 200, "")
 	a.Is(a.Health+"/ready", 503, "[-]agent stopping")
 	a.Is(a.Health+"/ready/app", 200, "ok")
-	app.Broken.Store(true) // readiness goes on being probed, liveness does not
+	app.Broken.Store(true) // the agent goes on probing readiness, but not liveness
 	a.Says(a.Health+"/ready/app", 503, "[-]app failed: readiness: http_status (1/1)")
 	a.Is(a.Health+"/live/app", 200, "")
 	for _, path := range []string{"/-/reload", "/api/v1/targets/app/new-instance"} {
@@ -198,7 +199,8 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// A broken web configuration, from the start or later, does not affect the health listener.
+// A web configuration that is broken, from the start or later, does not affect the health
+// listener.
 func TestBrokenWebConfig(t *testing.T) {
 	app := agenttest.NewApp(t)
 	file := testutil.Write(t, "targets:"+app.Target("app"))
@@ -217,8 +219,8 @@ func TestBrokenWebConfig(t *testing.T) {
 	a.Is(a.Health+"/live", 200, "ok")
 }
 
-// An agent that fails open and finds its web address taken answers on the health
-// listener all the same, and takes the address when it is free.
+// An agent that fails open and finds its web address taken still answers on the health
+// listener, and takes the address once it is free.
 func TestWebAddressTaken(t *testing.T) {
 	app := agenttest.NewApp(t)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -239,8 +241,8 @@ func TestWebAddressTaken(t *testing.T) {
 	a.Says(a.Web+"/metrics", 200, "prober_probe_total")
 }
 
-// The web configuration's users guard the web listener, not the health listener;
-// without the latter a warning tells what that means.
+// The users of the web configuration guard the web listener, but not the health listener.
+// Without a health listener a warning explains the consequence.
 func TestBasicAuth(t *testing.T) {
 	app := agenttest.NewApp(t)
 	file := testutil.Write(t, "targets:"+app.Target("app"))
@@ -280,7 +282,7 @@ func TestSecrets(t *testing.T) {
 		return nil
 	})
 	if h, ok := app.Headers.Load("/h"); !ok || h.(http.Header).Get("Authorization") != "Bearer hunter2secret" {
-		t.Errorf("the app was not sent the header: %v", h)
+		t.Errorf("the app did not get the header: %v", h)
 	}
 	for _, path := range []string{"/metrics", "/config", "/api/v1/targets", "/api/v1/targets/app", "/live?verbose", "/", "/targets/app"} {
 		if _, body := testutil.Get(t, a.Web+path); strings.Contains(body, "hunter2") {
@@ -295,13 +297,14 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// A scrape whose client goes away is not an error of the agent; any other trouble is.
+// The log does not treat a scrape whose client goes away as an error. It does report any other
+// trouble.
 func TestScrapeLog(t *testing.T) {
 	var out bytes.Buffer
 	log := scrapeLog{slog.New(slog.NewTextHandler(&out, nil))}
 	log.Println("error encoding and sending metric family:", &net.OpError{Op: "write", Err: syscall.ECONNRESET})
 	if out.Len() != 0 {
-		t.Errorf("a client that goes away is logged: %s", out.String())
+		t.Errorf("the log has a client that goes away: %s", out.String())
 	}
 	log.Println("error gathering metrics:", errors.New("collected twice"))
 	if want := `level=ERROR msg=scrape err="error gathering metrics: collected twice"`; !strings.Contains(out.String(), want) {

@@ -18,8 +18,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
-// echo answers each request with the header X-Key that it was sent, written as the path
-// says. It returns its port.
+// echo answers each request with the X-Key header of the request, in the form that the path
+// names. It returns its port.
 func echo(t *testing.T) string {
 	t.Helper()
 	return hostile(t, func(conn net.Conn) {
@@ -49,8 +49,8 @@ func echo(t *testing.T) string {
 	})
 }
 
-// A secret that has a quote in it is nowhere to be seen, however a target repeats it: in
-// what net/http quotes of an answer that is none, or in a body.
+// A secret with a quote in it is never visible, whether net/http quotes the secret from a
+// broken answer or a body repeats the secret.
 func TestSecretsRepeated(t *testing.T) {
 	const secret = `hunter2"tr0ub4dor\xyzzy<&>plugh`
 	t.Setenv("KEY", secret)
@@ -72,7 +72,7 @@ func TestSecretsRepeated(t *testing.T) {
 		a.Eventually("a failure of "+way, func() error {
 			var body string
 			if _, body = testutil.Get(t, a.Web+at); !strings.Contains(body, `"outcome":"failed"`) {
-				return fmt.Errorf("none yet: %s", body)
+				return fmt.Errorf("no failure yet: %s", body)
 			}
 			seen[at] = body
 			return nil
@@ -90,7 +90,7 @@ func TestSecretsRepeated(t *testing.T) {
 			}
 		}
 		if (where == "the log" || strings.HasPrefix(where, "/api")) && !strings.Contains(what, "redacted") {
-			t.Errorf("%s says nothing: %s", where, what)
+			t.Errorf("%s lacks the output: %s", where, what)
 		}
 	}
 }

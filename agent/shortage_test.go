@@ -22,8 +22,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil/agenttest"
 )
 
-// With 64 files at most and a crowd of idle clients on the web listener, healthy
-// targets stay live on the health listener, and the log says what is wrong.
+// With 64 files at most and a crowd of idle clients on the web listener, healthy targets stay
+// live on the health listener, and the log says what is wrong.
 func TestFewFiles(t *testing.T) {
 	app := agenttest.NewApp(t)
 	var b strings.Builder
@@ -50,8 +50,8 @@ func TestFewFiles(t *testing.T) {
 	}
 }
 
-// If no more file can be opened, and three hundred attempts a second take each that becomes free,
-// the health listener has a reserve: a kubelet gets every answer.
+// The process can open no more files, and three hundred attempts a second take each file that
+// becomes free. The health listener has a reserve, so a kubelet gets every answer.
 func TestReserveOfFiles(t *testing.T) {
 	app := agenttest.NewApp(t)
 	var b strings.Builder
@@ -61,7 +61,7 @@ func TestReserveOfFiles(t *testing.T) {
 	}
 	a := agenttest.StartProcess(t, "", agenttest.Flags(testutil.Write(t, b.String()))...)
 	a.Says(a.Health+"/ready", 200, "ok")
-	// The reserve is opened early, so that all files below it stay open.
+	// The agent opens the reserve early, so all files below it stay open.
 	limit := unix.Rlimit{Cur: 1, Max: 1}
 	for fd := range uint64(64) {
 		if file, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", a.Cmd.Process.Pid, fd)); file == os.DevNull {
@@ -77,8 +77,8 @@ func TestReserveOfFiles(t *testing.T) {
 	}
 }
 
-// A log that cannot be written, because the disk is full or its reader has gone, disturbs nothing
-// else.
+// A log that cannot be written, because the disk is full or the log's reader has gone, disturbs
+// nothing else.
 func TestLogCannotBeWritten(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
@@ -94,7 +94,7 @@ func TestLogCannotBeWritten(t *testing.T) {
 	for what, sink := range map[string]*os.File{"the disk is full": full, "the reader has gone": gone} {
 		t.Run(what, func(t *testing.T) {
 			app := agenttest.NewApp(t)
-			address := "127.0.0.1:" + testutil.Port(t) // it cannot be read from the log
+			address := "127.0.0.1:" + testutil.Port(t) // because this test cannot read the address from the log
 			cmd := agenttest.Command(t, "--config.file="+testutil.Write(t, "targets:"+app.Target("app", "    instance: {source: static}")),
 				"--web.listen-address=127.0.0.1:0", "--health.listen-address="+address)
 			cmd.Stderr = sink
@@ -113,7 +113,7 @@ func TestLogCannotBeWritten(t *testing.T) {
 	}
 }
 
-// A file that cannot be read to its end does not keep an agent that starts from ending.
+// An agent that hangs in reading its file at the start still ends on SIGTERM.
 func TestEndWhileTheFileHangs(t *testing.T) {
 	t.Parallel()
 	const file = "/dev/ptmx" // each reader gets a terminal of its own, on which nobody types
@@ -142,7 +142,7 @@ func TestEndWhileTheFileHangs(t *testing.T) {
 	select {
 	case <-ended:
 	case <-limit.C:
-		t.Error("it has not ended 15 s after SIGTERM")
+		t.Error("the agent has not ended 15 s after SIGTERM")
 		_ = cmd.Process.Kill()
 		<-ended
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil/agenttest"
 )
 
-// A target that is not in the file, or no longer, is live and not ready; the log tells of
-// it, and a metric counts who asks for it.
+// A target that is not in the file, or no longer in the file, is live and not ready. The log
+// names the target, and a metric counts the requests for it.
 func TestUnknownTarget(t *testing.T) {
 	app := agenttest.NewApp(t)
 	file := testutil.Write(t, "targets:"+app.Target("one")+app.Target("removed"))
@@ -30,7 +30,7 @@ func TestUnknownTarget(t *testing.T) {
 	a.Is(a.Web+"/live?target=nosuch", 200, "[?]nosuch unknown target")
 	for endpoint, want := range map[string]string{"live": "3", "ready": "2", "started": "2"} {
 		if got := a.Metric(`prober_exporter_unknown_target_requests_total{endpoint="` + endpoint + `"}`); got != want {
-			t.Errorf("%s requests of %s for unknown targets are counted, want %s", got, endpoint, want)
+			t.Errorf("%s counted requests of %s for unknown targets, want %s", got, endpoint, want)
 		}
 	}
 }

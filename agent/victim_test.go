@@ -26,18 +26,18 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
-// victimEnv, set, makes the test binary a victim: an application of its own process,
-// to be killed. Its value is a victimPlan.
+// victimEnv makes the test binary a victim, an application in a process of its own that tests
+// kill. Its value is a victimPlan.
 const victimEnv = "PROBER_TEST_VICTIM"
 
-// victimPlan is how a victim behaves.
+// victimPlan says how a victim behaves.
 type victimPlan struct {
-	Ports []string      // where it serves HTTP
-	TLS   string        // where it serves HTTPS; empty: nowhere
-	GRPC  string        // where it serves the health service; empty: nowhere
-	Boot  time.Duration // how long it takes until it listens; negative: until it is told to
-	Takes time.Duration // how long it takes to answer
-	V6    bool          // it listens on [::], for IPv6 alone
+	Ports []string      // the ports of HTTP
+	TLS   string        // the port of HTTPS, if any
+	GRPC  string        // the port of the health service, if any
+	Boot  time.Duration // how long the victim boots before it listens; negative: until tell("open")
+	Takes time.Duration // how long an answer takes
+	V6    bool          // listens on [::], for IPv6 only
 }
 
 // victim is an application that runs in a process of its own.
@@ -48,7 +48,7 @@ type victim struct {
 	ended chan struct{}
 }
 
-// startVictim starts one, and kills it with the test.
+// startVictim starts a victim and kills it with the test.
 func startVictim(t *testing.T, plan victimPlan) *victim {
 	t.Helper()
 	text, err := json.Marshal(plan)
@@ -56,7 +56,7 @@ func startVictim(t *testing.T, plan victimPlan) *victim {
 		t.Fatal(err)
 	}
 	v := &victim{t: t, cmd: exec.Command(os.Args[0]), ended: make(chan struct{})}
-	v.cmd.Args[0] = "victim of " + t.Name() // two of a test are one program started again
+	v.cmd.Args[0] = "victim of " + t.Name() // two victims of a test are one program started again
 	v.cmd.Env = append(os.Environ(), victimEnv+"="+string(text))
 	v.cmd.Stderr = os.Stderr
 	if v.stdin, err = v.cmd.StdinPipe(); err != nil {
@@ -73,14 +73,14 @@ func startVictim(t *testing.T, plan victimPlan) *victim {
 	return v
 }
 
-// kill ends the process, and returns when it is gone.
+// kill ends the process and returns when it is gone.
 func (v *victim) kill() {
 	_ = v.cmd.Process.Kill()
 	<-v.ended
 }
 
-// tell makes the process open (listen, if its boot has no end of its own), lock (answer
-// nothing more), unlock (answer again) or close (listen no more).
+// tell makes the process open (listen, if its boot has no end of its own), lock (answer nothing
+// more), unlock (answer again) or close (stop listening).
 func (v *victim) tell(what string) {
 	v.t.Helper()
 	if _, err := fmt.Fprintln(v.stdin, what); err != nil {
@@ -88,7 +88,7 @@ func (v *victim) tell(what string) {
 	}
 }
 
-// victimMain is the process.
+// victimMain is the victim's process.
 func victimMain(text string) {
 	var plan victimPlan
 	if err := json.Unmarshal([]byte(text), &plan); err != nil {
@@ -199,14 +199,14 @@ func watchURL(t *testing.T, url string) *onlooker {
 	return o
 }
 
-// stop returns what was seen, one entry a change.
+// stop returns the sights, one for each change.
 func (o *onlooker) stop() []sight {
 	o.cancel()
 	<-o.done
 	return o.seen
 }
 
-// statuses are the sights without their times.
+// statuses returns the statuses of sights.
 func statuses(seen []sight) string {
 	var s []string
 	for _, one := range seen {

@@ -26,8 +26,8 @@ type crowded struct {
 	l       *Bounded
 	address string
 	log     *testutil.Log
-	hang    chan struct{} // requests for /hang end when it is closed
-	kept    atomic.Int32  // how often a connection was to wait for another request
+	hang    chan struct{} // closing it ends requests for /hang
+	kept    atomic.Int32  // how often the server kept a connection for another request
 }
 
 func newCrowded(t *testing.T, inner net.Listener, limit int, r *Reserve) *crowded {
@@ -81,10 +81,11 @@ func (c *crowded) open() int {
 	return len(c.l.open)
 }
 
-// seen waits until the server waits for requests of so many connections, and serves others.
+// seen waits until the server waits for requests on that many connections and serves that many
+// others.
 func (c *crowded) seen(waiting, serving int) {
 	c.t.Helper()
-	testutil.Eventually(c.t, fmt.Sprintf("%d connections wait, %d are served", waiting, serving), func() error {
+	testutil.Eventually(c.t, fmt.Sprintf("%d connections wait, the server answers %d", waiting, serving), func() error {
 		c.l.mu.Lock()
 		defer c.l.mu.Unlock()
 		w, s := 0, 0
@@ -97,13 +98,13 @@ func (c *crowded) seen(waiting, serving int) {
 			}
 		}
 		if w != waiting || s != serving {
-			return fmt.Errorf("%d wait, %d are served", w, s)
+			return fmt.Errorf("%d wait, the server answers %d", w, s)
 		}
 		return nil
 	})
 }
 
-// connect connects and sends something.
+// connect connects and sends a text.
 func (c *crowded) connect(send string) net.Conn {
 	c.t.Helper()
 	conn, err := net.Dial("tcp", c.address)
@@ -119,7 +120,7 @@ func (c *crowded) connect(send string) net.Conn {
 
 const aRequest = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 
-// answered waits for the answer of a request.
+// answered waits for the answer to a request.
 func (c *crowded) answered(conn net.Conn) {
 	c.t.Helper()
 	_ = conn.SetReadDeadline(time.Now().Add(15 * time.Second))
@@ -145,8 +146,9 @@ func isTimeout(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// A full listener accepts every newcomer, and closes for each the connection that has waited
-// longest: idle or in the middle of a header, but not being served.
+// A full listener accepts every newcomer. For each newcomer the listener closes the connection
+// that has waited longest, idle or in the middle of a header, but no connection that the server
+// answers.
 func TestCrowd(t *testing.T) {
 	c := newCrowded(t, loopback(t), 4, nil)
 	served := c.connect("GET /hang HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -161,7 +163,7 @@ func TestCrowd(t *testing.T) {
 	asked := c.connect(aRequest)
 	c.answered(asked)
 	c.isClosed(first)
-	c.isClosed(asked) // as there is no place for it; until then the next comer takes another's
+	c.isClosed(asked) // there is no place for asked; until it is closed, the next newcomer takes the place of another
 	c.connect("")
 	c.seen(3, 1)
 	c.answered(c.connect(aRequest))
@@ -173,8 +175,8 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
-// A connection is kept for another request while there are places, and counts as waiting
-// from the last one on.
+// A server keeps a connection for another request while there are places. The connection's wait
+// counts from its last request.
 func TestKeptConnection(t *testing.T) {
 	c := newCrowded(t, loopback(t), 4, nil)
 	kept := c.connect(aRequest)
@@ -186,7 +188,7 @@ func TestKeptConnection(t *testing.T) {
 	}
 	c.answered(kept)
 	// A connection is kept only if there is a place when its answer is complete.
-	testutil.Eventually(t, "the connection is kept", func() error {
+	testutil.Eventually(t, "the server keeps the connection", func() error {
 		if n := c.kept.Load(); n != 2 {
 			return fmt.Errorf("%d times", n)
 		}
@@ -198,14 +200,14 @@ func TestKeptConnection(t *testing.T) {
 	last := c.connect(aRequest)
 	c.answered(last)
 	c.isClosed(silent)
-	c.isClosed(last) // as there is no place for it
+	c.isClosed(last) // there is no place for last
 	if _, err := io.WriteString(kept, aRequest); err != nil {
 		t.Fatal(err)
 	}
 	c.answered(kept)
 }
 
-// A crowd of ten times the limit, in each of the ways to keep a server waiting, keeps no other
+// In each of the ways to keep a server waiting, a crowd of ten times the limit keeps no other
 // client out.
 func TestCrowds(t *testing.T) {
 	for name, send := range map[string]string{
@@ -227,10 +229,10 @@ func TestCrowds(t *testing.T) {
 	}
 }
 
-// lacking is a listener that can open no file, as long as it says so.
+// lacking is a listener that can open no file while lacks is positive.
 type lacking struct {
 	net.Listener
-	lacks atomic.Int64 // how often still
+	lacks atomic.Int64 // how many more calls of Accept fail
 	err   error
 }
 
@@ -241,8 +243,8 @@ func (l *lacking) Accept() (net.Conn, error) {
 	return l.Listener.Accept()
 }
 
-// Without files a listener takes one of its reserve, then one of a client that has waited;
-// it tries again soon, and no error of that sort ends it.
+// If no file can be opened, a listener uses a file of its reserve and then the file of a client
+// that has waited. The listener tries again soon, and no error of that sort ends it.
 func TestOutOfFiles(t *testing.T) {
 	for _, lack := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM} {
 		inner := &lacking{Listener: loopback(t), err: lack}
@@ -253,7 +255,7 @@ func TestOutOfFiles(t *testing.T) {
 		c.seen(1, 0)
 		inner.lacks.Store(40)
 		begin := time.Now()
-		c.answered(c.connect(aRequest)) // this one is in the accept that waits already
+		c.answered(c.connect(aRequest)) // already waits in Accept
 		c.answered(c.connect(aRequest))
 		c.isClosed(waits)
 		if took := time.Since(begin); took > 5*time.Second {
@@ -276,8 +278,8 @@ func TestListenerBreaks(t *testing.T) {
 	}
 }
 
-// A reserve gives all it has, is filled again when connections close, and in the end keeps
-// nothing open.
+// A reserve gives all its files, fills up again when connections close, and keeps nothing open
+// after its end.
 func TestReserve(t *testing.T) {
 	r := NewReserve(3)
 	for range 3 {
