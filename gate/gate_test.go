@@ -11,12 +11,12 @@ import (
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// alive is an instance that has run for an hour.
+// alive returns an instance that has run for an hour.
 func alive(id string) Instance {
 	return Instance{ID: id, Phase: Running, StartedAt: epoch.Add(-time.Hour)}
 }
 
-// one is a target with a single probe.
+// one returns a target with a single probe.
 func one(k Kind, p Params) Target {
 	var params [NumKinds]Params
 	p.Configured = true
@@ -24,11 +24,14 @@ func one(k Kind, p Params) Target {
 	return New(params)
 }
 
-// play gives one probe a turn per letter of script and returns what it publishes
-// after each. The letters: S and F the outcome of the attempt, E it could not be
-// made, n a new instance first (then as S), w the instance waits, t it has ended,
-// 0 nobody sees it, d it is being deleted. A turn without an attempt is in lower
-// case, and ! marks a hold.
+// play gives one probe a turn for each letter of script and returns the result after each turn.
+//
+// The letters: S and F are outcomes of attempts; E is an attempt that could not be made; n is
+// an attempt with outcome S at a new instance; w is a waiting instance; t is an instance that
+// has ended; 0 is no instance in view; d is an instance that is being deleted.
+//
+// A returned letter is in lower case for a turn without an attempt. An ! marks a hold, an x the
+// end of the probe.
 func play(target Target, k Kind, maxHold time.Duration, script string) (string, Target) {
 	var out strings.Builder
 	id := "a"
@@ -69,7 +72,7 @@ func play(target Target, k Kind, maxHold time.Duration, script string) (string, 
 	return out.String(), target
 }
 
-// Each script reads: this probe, given these turns, publishes that.
+// Each row says which results a script gives.
 func TestScripts(t *testing.T) {
 	known := Params{SuccessThreshold: 1, FailureThreshold: 3}
 	slow := Params{SuccessThreshold: 3, FailureThreshold: 1}
@@ -91,11 +94,11 @@ func TestScripts(t *testing.T) {
 		{"rule 4.17: readiness never holds", Readiness, known, 0, "SFFFFS", "SSSFFS"},
 		{"rule 4.18: a new instance lifts the hold and brings the initial value back", Startup, known, 0, "Sn", "S!S!"},
 		{"rule 4.7: on hold, a terminated instance changes nothing", Startup, known, 0, "St", "S!s!"},
-		{"rule 4.8: what does not run fails at once", Liveness, known, 0, "SwS", "SfS"},
-		{"rule 4.8: what has ended for good ends the probe", Readiness, known, 0, "St", "Sfx"},
+		{"rule 4.8: a probe fails at once if its instance does not run", Liveness, known, 0, "SwS", "SfS"},
+		{"rule 4.8: a final end of the instance ends the probe", Readiness, known, 0, "St", "Sfx"},
 		{"rule 4.9: deletion ends liveness with Success", Liveness, known, 0, "FFd", "SSsx"},
 		{"rule 4.9: deletion does not concern readiness", Readiness, known, 0, "Sdd", "SSS"},
-		{"rules 4.12 and 4.23: an attempt that could not be made is as if it had not been", Liveness, known, 0, "FEFEF", "SSSSF!"},
+		{"rules 4.12 and 4.23: an attempt that could not be made changes nothing", Liveness, known, 0, "FEFEF", "SSSSF!"},
 		{"rule 4.15: thresholds of 0 act at once", Readiness, Params{}, 0, "SFS", "SFS"},
 		{"rule 4.26: a gap in the view resets nothing", Liveness, known, 0, "FF0F", "SSsF!"},
 		{"successThreshold counts successes in a row", Readiness, slow, 0, "SSSFSSS", "FFSFFFS"},
@@ -112,8 +115,8 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// At 9.999 s of a delay of 10 s there is no attempt; at 10 s there is. A start up to
-// a second in the future counts as now; one of a full second blocks (rule 4.10).
+// With a delay of 10 s there is no attempt at 9.999 s, but one attempt at 10 s. A start up to a
+// second in the future counts as now; a start that is a full second ahead blocks (rule 4.10).
 func TestInitialDelay(t *testing.T) {
 	for _, tt := range []struct {
 		delay, age time.Duration
@@ -137,11 +140,12 @@ func TestInitialDelay(t *testing.T) {
 	}
 	target := one(Readiness, Params{InitialDelay: time.Hour})
 	if _, got := target.Next(Readiness, Instance{ID: "a", Phase: Running}, true, epoch); got != Attempt {
-		t.Errorf("an instance older than anyone remembers: got %v, want attempt", got)
+		t.Errorf("an instance whose start nobody knows: got %v, want attempt", got)
 	}
 }
 
-// Startup attempts only while not started, the others only once started (rule 4.11).
+// The startup probe attempts only until the target has started, the other probes only after
+// that (rule 4.11).
 func TestStartedGate(t *testing.T) {
 	for _, k := range Kinds() {
 		for _, started := range []bool{false, true} {
@@ -156,13 +160,13 @@ func TestStartedGate(t *testing.T) {
 	}
 }
 
-// A target whose source says that it has ended as a whole ends its probes without
-// a word; a kind that is not there ends at once.
+// If a source says that a target has ended for good, its probes quit and change nothing. A kind
+// that is not configured quits at once.
 func TestQuit(t *testing.T) {
 	target := one(Liveness, Params{})
 	next, v := target.Next(Liveness, Instance{Final: true}, true, epoch)
 	if v != Quit || next != target {
-		t.Errorf("final and unseen: got %v, %+v, want quit and no change", v, next)
+		t.Errorf("a final instance that the probe has not met: got %v, %+v, want quit and no change", v, next)
 	}
 	if _, v := target.Next(Startup, alive("a"), true, epoch); v != Quit {
 		t.Errorf("a kind that is not configured: got %v, want quit", v)
@@ -172,8 +176,8 @@ func TestQuit(t *testing.T) {
 	}
 }
 
-// Started, ready and live follow the results of this very instance, and nothing
-// that does not run is started, ready, or to be killed.
+// Started, ready and live follow the results of this very instance. An instance that does not
+// run is neither started nor ready, and nobody is to kill it.
 func TestDerived(t *testing.T) {
 	all := [NumKinds]Params{{Configured: true}, {Configured: true}, {Configured: true}}
 	with := func(k Kind, t Target, r Result) Target { return t.Adopt(k, alive("a"), r) }
@@ -207,8 +211,8 @@ func TestDerived(t *testing.T) {
 	}
 }
 
-// What a probe publishes of an instance that it has not met is its initial value;
-// with nobody in view it is what it said last.
+// A probe publishes its initial value for an instance that the probe has not met. If no
+// instance is in view, the probe publishes its last result.
 func TestResult(t *testing.T) {
 	fresh := New([NumKinds]Params{{Configured: true}, {Configured: true}, {Configured: true}})
 	for i, want := range []Result{Unknown, Failure, Success} {
@@ -226,8 +230,8 @@ func TestResult(t *testing.T) {
 	}
 }
 
-// A new configuration keeps what every kept probe publishes, its run and its hold; the
-// latter two end where thresholds or the action differ.
+// A new configuration keeps the result, the run and the hold of every kept probe. The run and
+// the hold end if thresholds or the action differ.
 func TestReconfigure(t *testing.T) {
 	p := Params{Configured: true, SuccessThreshold: 1, FailureThreshold: 1}
 	before := one(Liveness, p)
@@ -269,12 +273,12 @@ func TestReconfigure(t *testing.T) {
 		t.Errorf("run after a reload with another action: got %d, want 0", got)
 	}
 	if gone := before.Reconfigure([NumKinds]Params{Readiness: p}, none, alive("a")); gone.Probe(Liveness).Exists || !gone.Live(alive("a")) {
-		t.Errorf("a kind that is gone: got %+v", gone)
+		t.Errorf("a kind that is no longer configured: got %+v", gone)
 	}
 }
 
-// A probe that was removed begins again as a new one does; one that is not configured
-// does not.
+// A probe that was removed begins again like a new probe. A probe that is not configured does
+// not begin again.
 func TestRestore(t *testing.T) {
 	target := one(Liveness, Params{SuccessThreshold: 1, FailureThreshold: 3})
 	_, failed := play(target, Liveness, 0, "FFF")
@@ -284,7 +288,7 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// An instance that is seen under another name is the same: what was said of it stays.
+// An instance that gets another ID is still the same instance, and its results stay.
 func TestRename(t *testing.T) {
 	_, target := play(one(Readiness, Params{}), Readiness, 0, "S")
 	if renamed := target.Rename("a", "b"); !renamed.Ready(alive("b")) || renamed.Ready(alive("a")) {
@@ -295,8 +299,8 @@ func TestRename(t *testing.T) {
 	}
 }
 
-// A hold ends when HoldEnd says, not a nanosecond before; what only a new instance ends,
-// and what is no hold after a failure, has no end.
+// A hold ends exactly when HoldEnd says. A hold that only a new instance ends has no end, and
+// neither has a probe without a hold after a failure.
 func TestHoldEnd(t *testing.T) {
 	began := time.Unix(1000, 0)
 	held := func(k Kind, r Result, maxHold time.Duration) (Target, Instance) {
@@ -318,9 +322,9 @@ func TestHoldEnd(t *testing.T) {
 				t.Errorf("%v: %v at %v, want %v", k, got, at, want)
 			}
 		}
-		// The source's word counts, as it is now.
+		// The current maximum of the source decides.
 		if got := target.Probe(k).HoldEnd(Never); !got.Equal(began) {
-			t.Errorf("%v: ends at %v where restarts are not seen any more", k, got)
+			t.Errorf("%v: ends at %v although the source no longer sees restarts", k, got)
 		}
 		if got := target.Probe(k).HoldEnd(UntilNewInstance); !got.IsZero() {
 			t.Errorf("%v: ends at %v until a new instance", k, got)
@@ -328,7 +332,7 @@ func TestHoldEnd(t *testing.T) {
 	}
 	for _, k := range Kinds() {
 		if target, inst := held(k, Success, time.Minute); !target.Probe(k).HoldEnd(inst.MaxHold).IsZero() {
-			t.Errorf("%v: a success has an end of its hold", k)
+			t.Errorf("%v: the hold of a success has an end", k)
 		}
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// handover is a target with all three probes, started and ready on instance a, and the
-// instance b that a has handed over to a second ago.
+// handover returns a target with all three probes, started and ready on instance a, and the
+// instance b, to which a has handed over a second ago.
 func handover(t *testing.T) (target Target, b Instance) {
 	t.Helper()
 	params := Params{Configured: true, InitialDelay: time.Minute, SuccessThreshold: 1, FailureThreshold: 3}
@@ -25,7 +25,7 @@ func handover(t *testing.T) (target Target, b Instance) {
 	return target, Instance{ID: "b", Phase: Running, StartedAt: epoch.Add(-time.Second), From: "a"}
 }
 
-// turn gives a probe a turn and, if that is an attempt, the outcome r.
+// turn gives a probe a turn and, if the verdict is an attempt, the outcome r.
 func turn(target Target, k Kind, inst Instance, r Result) (Target, Verdict) {
 	target, v := target.Next(k, inst, target.Started(inst), epoch)
 	if v == Attempt {
@@ -34,8 +34,8 @@ func turn(target Target, k Kind, inst Instance, r Result) (Target, Verdict) {
 	return target, v
 }
 
-// The Success of startup and readiness stands before the first attempt of each, and the
-// attempts wait for no delay. Liveness waits for its own.
+// The Success of startup and readiness stands until their first attempts, and these attempts
+// wait for no delay. Liveness waits for its own delay.
 func TestHandOver(t *testing.T) {
 	target, b := handover(t)
 	if !target.Started(b) || !target.Ready(b) || !target.Live(b) {
@@ -51,15 +51,16 @@ func TestHandOver(t *testing.T) {
 		}
 	}
 	if _, v := turn(target, Liveness, b, Failure); v != Wait {
-		t.Errorf("liveness: %v before its delay", v)
+		t.Errorf("liveness: %v before the delay", v)
 	}
 	if !target.Started(b) || !target.Ready(b) || target.Result(Readiness, b) != Success {
-		t.Errorf("after a success of each: %+v", target)
+		t.Errorf("after a success of each probe: %+v", target)
 	}
 }
 
-// A first startup attempt that fails shows a boot: the target has not started, is not
-// ready whatever its readiness probe said, and is not judged by the failures before.
+// A first startup attempt that fails shows that the target boots. The target has then not
+// started, is not ready whatever its readiness probe said, and the failures before do not count
+// against it.
 func TestHandOverIntoABoot(t *testing.T) {
 	for _, metFirst := range []bool{false, true} {
 		target, b := handover(t)
@@ -73,7 +74,7 @@ func TestHandOverIntoABoot(t *testing.T) {
 		if got := target.Probe(Startup); got.Result != Unknown || got.Run != 1 || got.Inherited {
 			t.Errorf("startup: %+v, want one failure of three", got)
 		}
-		b.StartedAt = epoch.Add(-time.Hour) // its delay is over
+		b.StartedAt = epoch.Add(-time.Hour) // the delay of liveness is over
 		target, _ = turn(target, Startup, b, Success)
 		if !target.Started(b) || target.Ready(b) {
 			t.Errorf("after the boot: started %t, ready %t, want ready by an attempt only", target.Started(b), target.Ready(b))
@@ -81,7 +82,7 @@ func TestHandOverIntoABoot(t *testing.T) {
 	}
 }
 
-// A first readiness attempt that fails is enough: a new instance begins as not ready.
+// One failed readiness attempt is enough: a new instance begins as not ready.
 func TestHandOverThatIsNotReady(t *testing.T) {
 	target, b := handover(t)
 	if target, _ = turn(target, Readiness, b, Failure); target.Ready(b) || !target.Started(b) {
@@ -89,8 +90,8 @@ func TestHandOverThatIsNotReady(t *testing.T) {
 	}
 }
 
-// Neither a Failure nor a run of failures is handed over, and an instance that follows
-// any other than the one that is known inherits nothing.
+// An instance hands over neither a Failure nor a run of failures. An instance that follows an
+// unknown instance inherits nothing.
 func TestHandOverOfFailures(t *testing.T) {
 	target, b := handover(t)
 	a := alive("a")
@@ -110,11 +111,11 @@ func TestHandOverOfFailures(t *testing.T) {
 	}
 	b.From = "another"
 	if target.Started(b) || target.Ready(b) || !target.Live(b) {
-		t.Error("an instance that followed another one inherits")
+		t.Error("an instance that follows an unknown instance inherits")
 	}
 }
 
-// The delay of a liveness probe alone begins LivenessLag later.
+// LivenessLag defers only the delay of a liveness probe.
 func TestLivenessLag(t *testing.T) {
 	inst := alive("a")
 	inst.LivenessLag = time.Hour
@@ -128,7 +129,7 @@ func TestLivenessLag(t *testing.T) {
 			t.Errorf("%v: %v, want %v", k, v, want)
 		}
 		if _, v := target.Next(k, inst, k != Startup, epoch.Add(time.Minute)); v != Attempt {
-			t.Errorf("%v: %v once the delay is over", k, v)
+			t.Errorf("%v: %v after the delay", k, v)
 		}
 	}
 }

@@ -9,26 +9,27 @@ import (
 	"time"
 )
 
-// kubelet plays what is around the gate: the published status, the pod's phase
-// and the restart policy.
+// kubelet plays everything around the gate: the published status, the pod's phase and the
+// restart policy.
 type kubelet struct {
 	*trace
 	now      time.Time
 	target   Target
 	deleting bool
-	// published is the Started flag that the workers see, publishedID whose it is.
+	// published is the Started flag that the workers see; publishedID is the ID of its
+	// container.
 	published   bool
 	publishedID string
-	// older says that the container is older than the kubelet; unjudged, whether a
-	// probe has adopted it so and has no entry in its cache yet.
+	// older says that the container is older than the kubelet. unjudged says of which
+	// probes the cache has no entry for such a container yet.
 	older    bool
 	unjudged [NumKinds]bool
 }
 
 func (k *kubelet) tick(tick tick) (outcomes [NumKinds]string, started, ready bool) {
 	k.deleting = k.deleting || strings.Contains(tick.Events, "d")
-	inst := k.instance(tick) // what the status says
-	seen := inst             // what the workers are told
+	inst := k.instance(tick) // the status
+	seen := inst             // the workers' view
 	if strings.ContainsAny(tick.Events, "FS") && tick.State != "0" {
 		seen = Instance{Final: true} // the pod has ended
 	}
@@ -47,8 +48,8 @@ func (k *kubelet) publish(inst Instance) {
 	k.published, k.publishedID = k.started(inst), inst.ID
 }
 
-// started carries the published flag of the same container over where the startup
-// probe has said nothing of it (rule 2.5.1c).
+// started carries over the published flag of the same container if the startup probe has no
+// result for it (rule 2.5.1c).
 func (k *kubelet) started(inst Instance) bool {
 	carried := inst.running() && k.published && k.publishedID == inst.ID
 	startup := k.target.Probe(Startup)
@@ -56,8 +57,8 @@ func (k *kubelet) started(inst Instance) bool {
 	return k.target.Started(inst) || carried && silent
 }
 
-// ready adds what a restarted kubelet believes of a container that is older than
-// itself until its own probe has spoken (rule 2.7.4).
+// ready adds the belief of a restarted kubelet: a container that is older than the kubelet
+// stays ready until its own probe has a result (rule 2.7.4).
 func (k *kubelet) ready(inst Instance) bool {
 	if k.target.Ready(inst) || !k.started(inst) || !k.older {
 		return k.target.Ready(inst)
@@ -86,7 +87,7 @@ func (k *kubelet) instance(tick tick) Instance {
 	return inst
 }
 
-// pass makes one pass of a worker and writes it down as the vectors do.
+// pass makes one pass of a worker and formats the pass like the vectors.
 func (k *kubelet) pass(kind Kind, inst, seen Instance, handler byte) string {
 	if _, configured := k.Probes[kind.String()[:1]]; !configured {
 		return ""
@@ -142,9 +143,9 @@ func (k *kubelet) pass(kind Kind, inst, seen Instance, handler byte) string {
 	return goesOn + flag + attempts + cached + hold + after.Last.String()[:1] + strconv.Itoa(after.Run) + updates
 }
 
-// meet is what happens at first sight of a container beside its initial value: one
-// that is older than the kubelet gets none, and a sidecar's startup probe takes the
-// Started flag's word for it. It returns the updates.
+// meet does what a kubelet does at the first sight of a container, except for the initial
+// value. A container that is older than the kubelet gets no initial value. For a sidecar's
+// startup probe the published Started flag counts as a success. meet returns the updates.
 func (k *kubelet) meet(kind Kind, inst Instance) string {
 	k.unjudged[kind] = false
 	seeds := kind == Startup && k.Sidecar == 1 && k.published
@@ -161,7 +162,7 @@ func (k *kubelet) meet(kind Kind, inst Instance) string {
 	return ""
 }
 
-// letter is a probe's entry in the results cache.
+// letter formats a probe's entry in the results cache.
 func letter(p Probe) string {
 	if p.InstanceID == "" {
 		return "-"
@@ -169,8 +170,8 @@ func letter(p Probe) string {
 	return p.Result.String()[:1]
 }
 
-// updates are the changes of a probe's entry during a pass, in order: the initial
-// value of a new container, what was decided before the attempt, and the result.
+// updates returns the changes of a probe's entry during a pass, in order: the initial value of
+// a new container, the decision before the attempt, and the result.
 func updates(kind Kind, before, decided, after Probe) (u string) {
 	last := before.Result
 	if decided.InstanceID != before.InstanceID {

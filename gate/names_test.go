@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Every name is the glossary's, and a value out of range says so.
+// Every name is a name of the glossary, and the name of an invalid value says so.
 func TestNames(t *testing.T) {
 	var got []string
 	for k := range Kind(NumKinds + 1) {

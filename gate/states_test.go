@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// violation says which promise a turn of a probe has broken, or "".
+// violation returns which promise a turn of a probe has broken, or "".
 func violation(k Kind, before Target, inst Instance, started bool, v Verdict, decided Target) string {
 	was, is := before.Probe(k), decided.Probe(k)
 	switch {
@@ -47,11 +47,11 @@ func violation(k Kind, before Target, inst Instance, started bool, v Verdict, de
 	return ""
 }
 
-// foldViolation says which promise a fold has broken, or "".
+// foldViolation returns which promise a fold has broken, or "".
 func foldViolation(k Kind, decided, folded Target, r Result) string {
 	was, is, params := decided.Probe(k), folded.Probe(k), decided.Params(k)
 	if was.Inherited && r == Failure {
-		was.Result = k.initial() // what is inherited stands until the first attempt
+		was.Result = k.initial() // an inherited result stands until the first attempt
 	}
 	threshold := params.FailureThreshold
 	if r == Success {
@@ -89,8 +89,9 @@ func foldViolation(k Kind, decided, folded Target, r Result) string {
 	return ""
 }
 
-// reloadViolation says which promise a reload has broken, or "": one that changes neither
-// action nor thresholds changes nothing, any other only what a probe counts and its hold.
+// reloadViolation returns which promise a reload has broken, or "". A reload that changes
+// neither action nor thresholds changes nothing. Any other reload changes only the run and the
+// hold of a probe.
 func reloadViolation(before Target, params [NumKinds]Params, inst Instance) string {
 	if !allExist(before, params) {
 		return ""
@@ -116,9 +117,9 @@ func reloadViolation(before Target, params [NumKinds]Params, inst Instance) stri
 	return ""
 }
 
-// normal maps states that behave alike onto one, so that there is an end of them:
-// runs are clamped at the thresholds, and names of instances and times cut to what
-// can be told apart later.
+// normal maps states that behave alike onto one state, so that the number of states is finite.
+// It limits runs to the thresholds, and keeps of IDs and times only the differences that matter
+// later.
 func normal(t Target, current string) Target {
 	for k := range t.probes {
 		p := &t.probes[k]
@@ -133,8 +134,8 @@ func normal(t Target, current string) Target {
 	return t
 }
 
-// Every state that the probes can reach, from every view of an instance and with
-// every outcome, keeps every promise; and there are exactly so many of them.
+// Every state that the probes can reach, from every view of an instance and with every outcome,
+// keeps every promise. There are exactly as many states as the table says.
 func TestEveryReachableState(t *testing.T) {
 	for _, tt := range []struct {
 		maxHold time.Duration
@@ -146,7 +147,7 @@ func TestEveryReachableState(t *testing.T) {
 		}
 		params[Readiness].SuccessThreshold = 2
 		if tt.maxHold != UntilNewInstance {
-			params[Readiness] = Params{} // never held: nothing new to see
+			params[Readiness] = Params{} // a probe that is never held adds no states of interest
 		}
 		var views []Instance
 		for _, id := range []string{"new", "old"} {
@@ -180,7 +181,7 @@ func TestEveryReachableState(t *testing.T) {
 				for _, k := range Kinds() {
 					times := []time.Time{epoch}
 					if tt.maxHold > 0 && state.Probe(k).Held {
-						times = append(times, epoch.Add(time.Minute)) // the hold's end
+						times = append(times, epoch.Add(time.Minute)) // the end of the hold
 					}
 					for _, now := range times {
 						decided, v := state.Next(k, inst, state.Started(inst), now)
@@ -226,7 +227,7 @@ func TestEveryReachableState(t *testing.T) {
 	}
 }
 
-// Whatever a source says in whatever order, every promise is kept.
+// Whatever a source says, in whatever order, the gate keeps every promise.
 func FuzzTurns(f *testing.F) {
 	f.Add([]byte{3, 2, 0}, []byte("\x00\x01\x02\x03\x40\x41\x42\x43\x80"))
 	f.Add([]byte{1, 1, 1}, []byte("0123456789abcdefghijklmnopqrstuvwxyz"))
@@ -296,7 +297,7 @@ func allExist(t Target, params [NumKinds]Params) bool {
 	return true
 }
 
-// One turn and its fold: no allocation.
+// A turn and its fold allocate nothing.
 func BenchmarkTurn(b *testing.B) {
 	var params [NumKinds]Params
 	for k := range params {

@@ -19,7 +19,7 @@ import (
 
 var vectorsFile = flag.String("vectors", "testdata/gate.jsonl.gz", "recorded passes to replay, a .gz or plain JSON Lines file")
 
-// trace is one recorded run of a container's workers, passes only, no timers.
+// trace is one recorded run of a container's workers: their passes, without timers.
 type trace struct {
 	Number        int               `json:"n"`
 	Kind          string            `json:"k"`
@@ -28,13 +28,13 @@ type trace struct {
 	Eager         int               `json:"e"`
 	Probes        map[string][3]int `json:"p"`
 	Ticks         []tick            `json:"t"`
-	// Restart is set where the kubelet itself has just been restarted (rule 2.7).
+	// Restart is set if the kubelet itself has just been restarted (rule 2.7).
 	Restart *struct {
-		Ready bool `json:"ready"` // the pod's Ready condition, from before
+		Ready bool `json:"ready"` // the pod's Ready condition before the restart
 	} `json:"restart"`
 }
 
-// tick is one round of passes: what the kubelet was given, what it did.
+// tick is one round of passes: the kubelet's input and its acts.
 type tick struct {
 	State    string // r running, w waiting, t terminated, e no ID yet, n container missing, 0 no status
 	ID       int
@@ -62,9 +62,9 @@ func (t *tick) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Every pass that was recorded from the genuine kubelet worker is decided alike:
-// going on or ending, attempts, cached result, hold, last result, run and updates,
-// and the started and ready derived from them.
+// The gate decides every pass that was recorded from the genuine kubelet worker alike: going on
+// or ending, attempts, cached result, hold, last result, run and updates. The derived started
+// and ready agree, too.
 func TestKubeletVectors(t *testing.T) {
 	file, err := os.Open(*vectorsFile)
 	if err != nil {
@@ -81,8 +81,8 @@ func TestKubeletVectors(t *testing.T) {
 	t.Logf("%s: compared %d traces, %d ticks", *vectorsFile, traces, ticks)
 }
 
-// A file in which one character of an outcome is altered does not agree, and the
-// report names the trace and the tick.
+// If a file has one character of an outcome altered, the replay disagrees, and its report names
+// the trace and the tick.
 func TestKubeletVectorsCanFail(t *testing.T) {
 	const good = `{"n":7,"k":"hand:x","rp":"Always","sc":0,"e":1,"p":{"s":[0,3,1],"r":[0,3,1],"l":[0,3,1]},"t":[["r",1,0,"","SSS","Af1ShS0:US","At1S.S1:FS","At1S.S1:S",1,1,0]]}`
 	if got := replayLine(t, good); len(got) != 0 {
@@ -160,8 +160,8 @@ func (tr *trace) replay() (disagreements []string) {
 	}
 	k := &kubelet{trace: tr, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), target: New(params)}
 	if tr.Restart != nil && len(tr.Ticks) > 0 {
-		// A restarted kubelet's first status is computed before it has workers, and
-		// says Started of whatever runs (rule 2.7.6).
+		// A restarted kubelet computes its first status before it has workers, and that
+		// status says Started of every running container (rule 2.7.6).
 		inst := k.instance(tr.Ticks[0])
 		k.published, k.publishedID = inst.running(), inst.ID
 	}
