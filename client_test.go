@@ -16,7 +16,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil/agenttest"
 )
 
-// The one-shot client prints the answer and exits 0 for 200 alone.
+// The one-shot client prints the answer, and exits with 0 only for 200.
 func TestHealthCheck(t *testing.T) {
 	app := agenttest.NewApp(t)
 	a := start(t, agenttest.Flags(testutil.Write(t, "targets:"+app.Target("app")))...)
@@ -46,9 +46,9 @@ func hook(t *testing.T, args ...string) string {
 	return said.String()
 }
 
-// The hook ends liveness and startup for good, on the health listener or on the web
-// listener: reloads, of the same targets and of others, bring neither back. Readiness goes
-// on. The agent says so once in its log. Without an agent the hook exits with 0, too.
+// The hook ends liveness and startup for good, on the health listener or on the web listener.
+// No reload brings them back, whether it changes the targets or not. Readiness goes on, and the
+// agent logs one line. Without an agent the hook exits with 0, too.
 func TestTerminating(t *testing.T) {
 	for _, listener := range []string{"health", "web"} {
 		app, other := agenttest.NewApp(t), agenttest.NewApp(t)
@@ -87,7 +87,8 @@ func TestTerminating(t *testing.T) {
 	}
 }
 
-// An agent that is asked at the pod's address, as another pod would ask it, goes on.
+// An agent that gets the hook's request at the pod's address, as from another pod, ignores the
+// request and goes on.
 func TestTerminatingFromElsewhere(t *testing.T) {
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {

@@ -26,8 +26,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil/agenttest"
 )
 
-// runs are the examples of each document that tests of this package run, by their marks.
-// Tests of config load all other YAML of the documents.
+// runs lists, for each document, the marks of the examples that tests of this package run.
+// Tests of package config load all other YAML of the documents.
 var runs = map[string][]string{
 	"README.md":          {"pod", "prometheus"},
 	"docs/kubernetes.md": {"pod", "several", "targets"},
@@ -47,7 +47,8 @@ func examples(t *testing.T, path string) map[string]string {
 	return found
 }
 
-// Every example that a document marks to be run is run here. All YAML of the README is marked.
+// Tests of this package run every example that a document marks to be run. All YAML of the
+// README is marked.
 func TestExamplesAreRun(t *testing.T) {
 	documents, err := filepath.Glob("docs/*.md")
 	if err != nil {
@@ -68,20 +69,20 @@ func TestExamplesAreRun(t *testing.T) {
 	}
 }
 
-// The README's pod asks an agent that runs the file of its ConfigMap, beside an application
-// that is well: every probe of it answers 200.
+// The README's pod asks an agent that runs the file of its ConfigMap, beside a healthy
+// application: every probe of the pod gets 200.
 func TestReadmePod(t *testing.T) {
 	file, pod := split(t, examples(t, "README.md")["pod"])
 	askAsPod(t, pod, file)
 }
 
-// So does the pod of docs/kubernetes.md.
+// The pod of docs/kubernetes.md gets 200 for every probe, too.
 func TestDocumentedPod(t *testing.T) {
 	file, pod := split(t, examples(t, "docs/kubernetes.md")["pod"])
 	askAsPod(t, pod, file)
 }
 
-// The containers of the example with several targets ask for them, each for its own.
+// In the example with several targets, each container asks for its own target.
 func TestSeveralContainers(t *testing.T) {
 	all := examples(t, "docs/kubernetes.md")
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -107,8 +108,8 @@ func split(t *testing.T, manifest string) (file, pod string) {
 	return configMap.Data["prober.yml"], pod
 }
 
-// askAsPod starts an agent with a file and an application on its port 8080, and asks
-// what the probes of a pod ask.
+// askAsPod starts an agent with a file and an application on the file's port 8080, and asks the
+// questions of a pod's probes.
 func askAsPod(t *testing.T, manifest, file string) {
 	t.Helper()
 	app := agenttest.NewApp(t)
@@ -160,7 +161,7 @@ func askAsPod(t *testing.T, manifest, file string) {
 }
 
 // The pod of docs/kubernetes.md is examples/kubernetes/pod.yaml, which real kubelets run. The
-// README's pod has parts of it and nothing else.
+// README's pod has parts of that example and nothing else.
 func TestDocumentedPodsAreTheExample(t *testing.T) {
 	text, err := os.ReadFile("examples/kubernetes/pod.yaml")
 	if err != nil {
@@ -177,7 +178,7 @@ func TestDocumentedPodsAreTheExample(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		delete(documents[0].(map[string]any), "data") // the file, in another layout
+		delete(documents[0].(map[string]any), "data") // the example's file has another layout
 		return documents
 	}
 	whole, part := manifest(string(text)), manifest(examples(t, "README.md")["pod"])
@@ -233,7 +234,7 @@ func TestReadmeScrape(t *testing.T) {
 	}
 }
 
-// The parity page has no empty cell, and every test that it names exists.
+// The parity page has no empty cell, and every test that the page names exists.
 func TestParityPage(t *testing.T) {
 	tests := map[string]bool{}
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
@@ -280,6 +281,6 @@ func TestParityPage(t *testing.T) {
 		}
 	}
 	if rows < 80 {
-		t.Errorf("only %s rows were looked at", strconv.Itoa(rows))
+		t.Errorf("the test found only %s rows", strconv.Itoa(rows))
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// CONFIGURATION.md has a row for each flag, and no other.
+// CONFIGURATION.md has a row for each flag, and no other rows.
 func TestDocumentedFlags(t *testing.T) {
 	named := func(file, pattern string) map[string]bool {
 		text, err := os.ReadFile(file)
@@ -28,7 +28,7 @@ func TestDocumentedFlags(t *testing.T) {
 	if len(flags) < 20 {
 		t.Fatalf("found only %d flags in flags.go", len(flags))
 	}
-	// kingpin and the toolkit add these.
+	// kingpin and the toolkit add these flags.
 	for _, name := range []string{"version", "web.listen-address", "web.systemd-socket", "web.config.file"} {
 		flags[name] = true
 	}

@@ -22,13 +22,13 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil/agenttest"
 )
 
-// always is what docs/metrics.md says of a metric that is never absent.
+// always is the mark of docs/metrics.md for a metric that is never absent.
 const always = "–"
 
 // metricRow is a row of docs/metrics.md.
 type metricRow struct{ kind, labels, meaning, absent string }
 
-// metricRows returns the tables of docs/metrics.md by the names of the metrics, and its
+// metricRows returns the rows of docs/metrics.md by the names of the metrics, and the page's
 // reasons.
 func metricRows(t *testing.T) (rows map[string]metricRow, reasons []string) {
 	t.Helper()
@@ -48,7 +48,7 @@ func metricRows(t *testing.T) (rows map[string]metricRow, reasons []string) {
 		case len(cells) == 2:
 			reasons = append(reasons, name)
 		case len(cells) != 5 || cells[3] == "" || cells[4] == "" || rows[name].meaning != "":
-			t.Errorf("docs/metrics.md: %q has an empty cell, not five cells, or is there twice", name)
+			t.Errorf("docs/metrics.md: %q has an empty cell, not five cells, or two rows", name)
 		default:
 			rows[name] = metricRow{cells[1], strings.ReplaceAll(cells[2], "`", ""), cells[3], cells[4]}
 		}
@@ -56,8 +56,8 @@ func metricRows(t *testing.T) (rows map[string]metricRow, reasons []string) {
 	return rows, reasons
 }
 
-// exposed returns what the agent exposes now, as the page would say it. What the client
-// library has of its own is one row for many.
+// exposed returns the metrics that the agent exposes now, in the words of the page. One row
+// stands for all metrics of the client library.
 func exposed(t *testing.T, a *agenttest.Agent) map[string]metricRow {
 	t.Helper()
 	status, body := testutil.Get(t, a.Web+"/metrics")
@@ -87,12 +87,12 @@ func labelNames(mf *dto.MetricFamily) string {
 	return strings.Join(slices.Sorted(maps.Keys(names)), " ")
 }
 
-// docs/metrics.md has a row for each metric that an agent exposes to which everything has
-// happened, and no other. A metric that the page calls never absent is there before the
-// first attempt; any other is not, or not without a configuration.
+// The test makes everything happen to an agent. docs/metrics.md has a row for each metric that
+// the agent then exposes, and no other row. A metric that the page calls never absent is there
+// before the first attempt. Any other metric is absent before that, or without a configuration.
 //
-// Whoever adds a metric adds a row to the page, and, if it is absent at first, what makes
-// it appear to the file below or to the requests after it.
+// If you add a metric, add a row to the page. If the metric is absent at first, also add to the
+// file below or to the requests after it what makes the metric appear.
 func TestMetricsPage(t *testing.T) {
 	rows, reasons := metricRows(t)
 	app := agenttest.NewApp(t)
@@ -105,7 +105,7 @@ func TestMetricsPage(t *testing.T) {
     readinessProbe: {exec: {command: ["false"]}, periodSeconds: 0.1}
     livenessProbe: {exec: {command: [/not/there]}, periodSeconds: 0.1}
 `, app.Port)))...)
-	busy.Eventually("every metric of the page is exposed, and no other", func() error {
+	busy.Eventually("the agent exposes every metric of the page, and no other", func() error {
 		got := exposed(t, busy)
 		for name, row := range rows {
 			words := strings.Fields(row.labels)
@@ -153,8 +153,8 @@ func TestMetricsPage(t *testing.T) {
 	}
 }
 
-// With --no-metrics.classic-histograms no histogram of the agent has classic buckets, in
-// any format, and all else is exposed as before.
+// With --no-metrics.classic-histograms no histogram of the agent has classic buckets, in any
+// format. Everything else stays as before.
 func TestNativeHistograms(t *testing.T) {
 	app := agenttest.NewApp(t)
 	file := testutil.Write(t, "targets:"+app.Target("app"))

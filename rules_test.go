@@ -15,14 +15,15 @@ import (
 )
 
 var (
-	// ruleDefined is a rule of docs/kubelet.md: its anchor and, behind it, its number.
+	// ruleDefined matches a rule of docs/kubelet.md: its anchor and the number behind the
+	// anchor.
 	ruleDefined = regexp.MustCompile(`<a id="([^"]*)"></a>(?:\*\*)?(\S*?)(?:\*\*| )`)
-	// ruleCited is "rule 4.26", "rules 7.2 and 7.3" or "rules 4.4, 4.8 and 4.9", perhaps
-	// broken over two lines of a comment.
+	// ruleCited matches "rule 4.26", "rules 7.2 and 7.3" or "rules 4.4, 4.8 and 4.9",
+	// perhaps broken over two lines of a comment.
 	ruleCited = regexp.MustCompile(`\b[Rr]ules?` + ruleGap + `(` + ruleNumber + `(?:(?:,(?:` + ruleGap + `and)?|` + ruleGap + `(?:and|to|or))` + ruleGap + ruleNumber + `)*)`)
-	// ruleLinked is a link to a rule, from its own page or from another one.
+	// ruleLinked matches a link to a rule, from its own page or from another page.
 	ruleLinked = regexp.MustCompile(`\[([^\]]*)\]\((?:[^()#]*kubelet\.md)?#([0-9][0-9a-e.]*)\)`)
-	// ruleOdd is a citation whose word "rule" is missing: (4.26) in Go.
+	// ruleOdd matches a citation whose word "rule" is missing: (4.26) in Go.
 	ruleOdd = regexp.MustCompile(` \((?:kubelet )?` + ruleNumber + `\)|"` + ruleNumber + `(?: and ` + ruleNumber + `)?: `)
 
 	ruleRange = regexp.MustCompile(`(` + ruleNumber + `)` + ruleGap + `to` + ruleGap + `(` + ruleNumber + `)`)
@@ -57,7 +58,7 @@ func citations(text string) []citation {
 	return found
 }
 
-// between returns the rules between two of the same section: 4.4 for 4.3 and 4.5.
+// between returns the rules between two rules of the same section: 4.4 for 4.3 and 4.5.
 func between(from, to string) []string {
 	section, last, _ := cutLast(from)
 	other, end, _ := cutLast(to)
@@ -71,7 +72,7 @@ func between(from, to string) []string {
 	return rules
 }
 
-// cutLast cuts 2.5.7 into 2.5 and 7. It reports false for what has no last number.
+// cutLast cuts 2.5.7 into 2.5 and 7. It reports false for a rule without a last number.
 func cutLast(rule string) (section string, last int, ok bool) {
 	dot := strings.LastIndexByte(rule, '.')
 	if dot < 0 {
@@ -81,7 +82,7 @@ func cutLast(rule string) (section string, last int, ok bool) {
 	return rule[:dot], last, err == nil
 }
 
-// definitions returns the rules of a page in their order, and what is wrong with them.
+// definitions returns the rules of a page in their order, and the page's mistakes.
 func definitions(page string) (rules, wrong []string) {
 	for _, m := range ruleDefined.FindAllStringSubmatch(page, -1) {
 		id, number := m[1], m[2]
@@ -145,12 +146,12 @@ func kubeletRules(t *testing.T) []string {
 	return rules
 }
 
-// Whoever meets the number of a rule, in code, tests or documents, finds it in docs/kubelet.md.
+// If code, a test or a document cites a rule by its number, docs/kubelet.md has that rule.
 func TestCitedRulesExist(t *testing.T) {
 	rules, cited := kubeletRules(t), 0
 	sources(t, func(path, text string) {
 		if path == "rules_test.go" {
-			return // made-up citations
+			return // this file makes citations up
 		}
 		for _, c := range citations(text) {
 			cited++
@@ -171,16 +172,16 @@ func TestCitedRulesExist(t *testing.T) {
 			return
 		}
 		for _, at := range ruleOdd.FindAllStringIndex(text, -1) {
-			t.Errorf(`%s:%d: %q is to begin with the word "rule"`, path, 1+strings.Count(text[:at[0]], "\n"), text[at[0]:at[1]])
+			t.Errorf(`%s:%d: %q must begin with the word "rule"`, path, 1+strings.Count(text[:at[0]], "\n"), text[at[0]:at[1]])
 		}
 	})
 	if cited < 300 {
-		t.Errorf("only %d citations were found", cited)
+		t.Errorf("the test found only %d citations", cited)
 	}
 }
 
-// Each row of docs/parity.md links every rule that it is about; a dash is a row for which
-// there is none.
+// Each row of docs/parity.md links every rule that it is about. A dash says that there is no
+// rule.
 func TestParityLinksRules(t *testing.T) {
 	page, err := os.ReadFile("docs/parity.md")
 	if err != nil {

@@ -22,8 +22,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil/agenttest"
 )
 
-// The example runs as it stands but for the port: ready within two seconds, and
-// counted.
+// The example runs as it stands, with only the port changed: the target is ready within two
+// seconds, and its attempts count.
 func TestExample(t *testing.T) {
 	example, err := os.ReadFile("config.example.yml")
 	if err != nil {
@@ -45,7 +45,7 @@ func TestExample(t *testing.T) {
 	} {
 		a.Eventually(series+" counts", func() error {
 			if got := a.Metric(series); got == "" || got == "0" {
-				return fmt.Errorf("it is %q", got)
+				return fmt.Errorf("the metric is %q", got)
 			}
 			return nil
 		})
@@ -55,7 +55,7 @@ func TestExample(t *testing.T) {
 	}
 }
 
-// Bad flags exit with 2 and one line that says which.
+// A bad flag ends the program with 2, and one line names the flag.
 func TestBadFlags(t *testing.T) {
 	good := testutil.Write(t, "targets: []\n")
 	for flag, want := range map[string]string{
@@ -79,7 +79,7 @@ func TestBadFlags(t *testing.T) {
 	}
 }
 
-// What cannot run ends with exit 1 before anything listens, and says why.
+// A start that cannot succeed ends with exit 1 before anything listens, and says why.
 func TestCannotRun(t *testing.T) {
 	good := testutil.Write(t, "targets: []\n")
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -117,7 +117,7 @@ func TestCannotRun(t *testing.T) {
 	}
 }
 
-// badInputs are files that nobody should be hurt by, with what is said of them.
+// badInputs returns files that must hurt nobody, with the agent's words about them.
 func badInputs() map[string][2]string {
 	bomb := "a: &a [x, x, x, x, x, x, x, x, x]\n"
 	for c := 'b'; c <= 'j'; c++ {
@@ -139,8 +139,8 @@ func badInputs() map[string][2]string {
 	}
 }
 
-// Bad input ends a start with exit 1, and is refused by a reload that leaves
-// everything as it was; either way with a clear error of a few lines at most.
+// Bad input ends a start with exit 1. A reload refuses bad input and changes nothing. Either
+// way the error is clear and has a few lines at most.
 func TestBadInput(t *testing.T) {
 	app := agenttest.NewApp(t)
 	file := testutil.Write(t, "targets:"+app.Target("app"))
@@ -160,7 +160,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// --config.check tells every mistake and warning of both files, and runs nothing.
+// --config.check reports every mistake and warning of both files, and starts nothing.
 func TestConfigCheck(t *testing.T) {
 	boot := "targets:\n  - name: a\n    startupProbe: {tcpSocket: {port: 1}}\n    livenessProbe: {tcpSocket: {port: 1}}\n    instance: {source: static}\n"
 	for what, tt := range map[string]struct {
