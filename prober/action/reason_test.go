@@ -23,7 +23,7 @@ func wrapped(errno error) error {
 	}}
 }
 
-// Errors are known for what they are, however deep.
+// Classify finds an error however deep others wrap it.
 func TestClassify(t *testing.T) {
 	for _, group := range errnos {
 		for _, errno := range group.errs {
@@ -56,8 +56,7 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// Where the agent has run out of something, the attempt is an error: it counts for
-// nothing.
+// If the agent has run out of a resource, the attempt is an error and counts for nothing.
 func TestFailedForWantOfResources(t *testing.T) {
 	for _, errno := range exhausted {
 		lookup := &net.DNSError{Name: "app", Err: "dial udp 127.0.0.53:53: socket: " + errno.Error()}
@@ -73,7 +72,7 @@ func TestFailedForWantOfResources(t *testing.T) {
 	}
 }
 
-// Passwords in URLs are hidden, and nothing else.
+// Redact hides passwords in URLs, and nothing else.
 func TestRedact(t *testing.T) {
 	for text, want := range map[string]string{
 		`Get "http://u:p@h:1/x": EOF`:       `Get "http://u:***@h:1/x": EOF`,
@@ -90,6 +89,6 @@ func TestRedact(t *testing.T) {
 		}
 	}
 	if text := strings.Repeat("//u:", 1000); Redact(text) != text {
-		t.Error("something is redacted that is no userinfo")
+		t.Error("Redact changes a text without userinfo")
 	}
 }

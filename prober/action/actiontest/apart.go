@@ -17,10 +17,10 @@ import (
 	"testing"
 )
 
-// HelperEnv makes the test binary act as a command: its value names a helper.
+// HelperEnv makes the test binary act as a command. Its value names a helper.
 const HelperEnv = "PROBER_EXPORTER_TEST_HELPER"
 
-// Main is for a TestMain: it runs tests, or the helper that the environment names.
+// Main is for a TestMain. It runs the tests, or the helper that the environment names.
 func Main(m *testing.M, helpers ...map[string]func(args []string)) {
 	if name := os.Getenv(HelperEnv); name != "" {
 		for _, some := range append(helpers, map[string]func([]string){"serve": serveApart}) {
@@ -31,13 +31,13 @@ func Main(m *testing.M, helpers ...map[string]func(args []string)) {
 		}
 		os.Exit(2)
 	}
-	// A helper with the race detector built in would sleep for a second at its exit.
+	// A helper with the race detector would sleep for a second at its exit.
 	os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=0"))
 	os.Exit(m.Run())
 }
 
-// ServedApart returns the addresses of servers in a process of their own, so that what
-// they cost is not counted.
+// ServedApart returns the addresses of servers in a process of their own, so that a benchmark
+// does not count the servers' costs.
 func ServedApart(b *testing.B) (plain, secure, bare string) {
 	b.Helper()
 	server := exec.CommandContext(b.Context(), os.Args[0])
@@ -65,7 +65,8 @@ func ServedApart(b *testing.B) (plain, secure, bare string) {
 	return where[0], where[1], where[2]
 }
 
-// serveApart serves HTTP, HTTPS and bare TCP, says where, and ends with its input.
+// serveApart serves HTTP, HTTPS and bare TCP, prints the addresses, and ends when its input
+// ends.
 func serveApart([]string) {
 	answer := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok") })
 	plain := httptest.NewServer(answer)

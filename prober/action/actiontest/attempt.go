@@ -9,7 +9,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action"
 )
 
-// Attempt makes one attempt that must be possible.
+// Attempt makes an attempt. It fails the test if the agent could not make the attempt.
 func Attempt(t testing.TB, f action.Func) action.Outcome {
 	t.Helper()
 	got, err := Tried(t, f)
@@ -19,7 +19,8 @@ func Attempt(t testing.TB, f action.Func) action.Outcome {
 	return got
 }
 
-// Tried makes an attempt, and again if this process did not get to run meanwhile.
+// Tried makes an attempt. If this process did not get to run meanwhile, Tried makes another
+// attempt.
 func Tried(t testing.TB, f action.Func) (got action.Outcome, err error) {
 	t.Helper()
 	for range 10 {
@@ -30,7 +31,7 @@ func Tried(t testing.TB, f action.Func) (got action.Outcome, err error) {
 	return got, err
 }
 
-// Benchmark makes attempts that must succeed, and reports what they allocate.
+// Benchmark makes attempts that must succeed, and reports their allocations.
 func Benchmark(b *testing.B, f action.Func) {
 	b.Helper()
 	b.ReportAllocs()

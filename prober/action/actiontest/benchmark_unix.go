@@ -13,8 +13,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action"
 )
 
-// Beside runs ours and the usual way by turns, and reports what each costs of a
-// processor, and ours as a part of the usual way's.
+// Beside runs ours and the usual way by turns. It reports the CPU time of each, and the ratio
+// of ours to the usual way.
 func Beside(b *testing.B, ours, usual action.Func) {
 	b.Helper()
 	const block = 100
@@ -41,7 +41,7 @@ func Beside(b *testing.B, ours, usual action.Func) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// CPU is the time that this process has used.
+// CPU returns the CPU time that this process has used.
 func CPU(b *testing.B) time.Duration {
 	b.Helper()
 	var usage syscall.Rusage

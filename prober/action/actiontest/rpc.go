@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// health is a health service whose answer depends on the name it is asked for.
+// health is a health service whose answer depends on the service's name.
 type health struct {
 	healthpb.UnimplementedHealthServer
 }
@@ -46,7 +46,7 @@ func (health) Check(ctx context.Context, r *healthpb.HealthCheckRequest) (*healt
 	return &healthpb.HealthCheckResponse{Status: answer}, nil
 }
 
-// RPC starts a gRPC server, by default a plaintext one with the health service.
+// RPC starts a gRPC server, over TLS if encrypted, with the health service if healthy.
 func RPC(t testing.TB, encrypted, healthy bool) string {
 	t.Helper()
 	var options []grpc.ServerOption

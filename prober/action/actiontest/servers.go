@@ -1,8 +1,8 @@
 // Copyright 2026 The prober_exporter Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package actiontest has what the tests of several actions share: servers of all sorts,
-// probes of them, and attempts. Only tests import it.
+// Package actiontest has servers, probes and attempts that the tests of several actions share.
+// Only tests import this package.
 package actiontest
 
 import (
@@ -23,7 +23,7 @@ import (
 // Hang holds a server's handler until its client has gone.
 func Hang(r *http.Request) { <-r.Context().Done() }
 
-// Site is the server of the recorded cases; any other path is echoed.
+// Site is the server of the recorded cases. It echoes the request for any other path.
 func Site() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/code", func(w http.ResponseWriter, r *http.Request) {
@@ -67,7 +67,7 @@ func Site() http.Handler {
 	return mux
 }
 
-// Protocols is a set of protocols for a server.
+// Protocols returns a set of protocols for a server.
 func Protocols(set ...func(*http.Protocols, bool)) *http.Protocols {
 	p := new(http.Protocols)
 	for _, add := range set {
@@ -76,13 +76,13 @@ func Protocols(set ...func(*http.Protocols, bool)) *http.Protocols {
 	return p
 }
 
-// Web serves h over HTTP/1, and returns the address.
+// Web serves h over HTTP/1 and returns the address.
 func Web(t testing.TB, h http.Handler) string {
 	t.Helper()
 	return WebServer(t, h, Protocols((*http.Protocols).SetHTTP1), false).Listener.Addr().String()
 }
 
-// WebServer serves h over some protocols, and over TLS if encrypted.
+// WebServer serves h over p, and over TLS if encrypted.
 func WebServer(t testing.TB, h http.Handler, p *http.Protocols, encrypted bool) *httptest.Server {
 	t.Helper()
 	s := httptest.NewUnstartedServer(h)
@@ -101,7 +101,7 @@ func WebServer(t testing.TB, h http.Handler, p *http.Protocols, encrypted bool) 
 	return s
 }
 
-// Raw serves each connection with a function, and returns the address.
+// Raw serves each connection with serve and returns the address.
 func Raw(t testing.TB, serve func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -111,7 +111,7 @@ func Raw(t testing.TB, serve func(net.Conn)) string {
 	return RawOn(t, l, serve)
 }
 
-// RawOn is raw on a listener of the caller's, which it closes.
+// RawOn is like Raw, but on a listener of the caller, which RawOn closes.
 func RawOn(t testing.TB, l net.Listener, serve func(net.Conn)) string {
 	t.Helper()
 	t.Cleanup(func() { l.Close() })
@@ -130,7 +130,7 @@ func RawOn(t testing.TB, l net.Listener, serve func(net.Conn)) string {
 	return l.Addr().String()
 }
 
-// Say is a raw server that reads what comes first, answers with text and hangs up.
+// Say returns a raw server that reads the client's first bytes, answers with text and hangs up.
 func Say(text string) func(net.Conn) {
 	return func(conn net.Conn) {
 		conn.Read(make([]byte, 4096))
@@ -141,10 +141,10 @@ func Say(text string) func(net.Conn) {
 // Mute is a raw server that never says anything.
 func Mute(conn net.Conn) { io.Copy(io.Discard, conn) }
 
-// ClosedPort is an address where nobody listens.
+// ClosedPort returns an address where nobody listens.
 func ClosedPort(t testing.TB) string { return "127.0.0.1:" + testutil.Port(t) }
 
-// Split returns the two parts of an address.
+// Split splits an address into host and port.
 func Split(address string) (host string, port int) {
 	host, number, err := net.SplitHostPort(address)
 	if err != nil {
@@ -154,8 +154,8 @@ func Split(address string) (host string, port int) {
 	return host, port
 }
 
-// Forever is a raw server that reads what comes first, says begin and then repeats
-// itself for as long as it can.
+// Forever returns a raw server that reads the client's first bytes, says begin and then repeats
+// again until the client hangs up.
 func Forever(begin, again string) func(net.Conn) {
 	return func(conn net.Conn) {
 		Say(begin)(conn)
@@ -167,7 +167,7 @@ func Forever(begin, again string) func(net.Conn) {
 	}
 }
 
-// ResetBy is a raw server that resets its connection after having said text.
+// ResetBy returns a raw server that says text and then resets its connection.
 func ResetBy(text string) func(net.Conn) {
 	return func(conn net.Conn) {
 		Say(text)(conn)

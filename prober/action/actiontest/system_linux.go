@@ -16,7 +16,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/needs"
 )
 
-// BlackHole is an address that answers no SYN: a listener whose queue is full.
+// BlackHole returns an address that answers no SYN: a listener whose queue is full.
 func BlackHole(t *testing.T) string {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

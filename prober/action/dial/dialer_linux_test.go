@@ -17,7 +17,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action/actiontest"
 )
 
-// A silent peer does not hold up the end of an attempt although the socket lingers.
+// A silent peer does not hold up the end of an attempt, although the socket lingers.
 func TestConnsClose(t *testing.T) {
 	c := NewConns(t.Context(), NewStopwatch(time.Minute))
 	address := actiontest.Raw(t, actiontest.Mute)
@@ -36,7 +36,7 @@ func TestConnsClose(t *testing.T) {
 	if *linger != (unix.Linger{Onoff: 1, Linger: 1}) {
 		t.Errorf("linger %+v, want on for 1 s", *linger)
 	}
-	c.Close() // held is not closed by its user, so it is here
+	c.Close() // the user of held has not closed it, so Close does
 	if _, err := held.Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("the connection is open: %v", err)
 	}
@@ -51,7 +51,7 @@ func TestConnsClose(t *testing.T) {
 	}
 }
 
-// A dial that is under way ends with the attempt.
+// The end of an attempt ends a dial that is under way.
 func TestConnsCloseEndsDials(t *testing.T) {
 	c := NewConns(t.Context(), NewStopwatch(time.Minute))
 	address := actiontest.BlackHole(t)
@@ -67,11 +67,12 @@ func TestConnsCloseEndsDials(t *testing.T) {
 	})
 	c.Close()
 	if err := testutil.Receive(t, ended, "the end of the dial"); err == nil {
-		t.Error("a connection to nobody")
+		t.Error("the dial has made a connection to nobody")
 	}
 }
 
-// What has met itself, or lacks a port, is tried three times; the last counts in any case.
+// A connection that has met itself, or that lacks a port, is tried three times. The last result
+// counts in any case.
 func TestThrice(t *testing.T) {
 	for err, want := range map[error][]bool{
 		unix.ECONNREFUSED: {false},
@@ -89,7 +90,7 @@ func TestThrice(t *testing.T) {
 	}
 }
 
-// Only addresses that need no look-up and no conversion are dialed by hand.
+// The agent dials by hand only addresses that need no look-up and no conversion.
 func TestLiteral(t *testing.T) {
 	for host, want := range map[string]bool{
 		"127.0.0.1": true, "::1": true, "::ffff:127.0.0.1": false, "fe80::1%lo": false, "localhost": false, "": false,

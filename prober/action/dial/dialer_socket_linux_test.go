@@ -32,7 +32,7 @@ func addrPort(t *testing.T, address string) netip.AddrPort {
 	return to
 }
 
-// What goes wrong with a connection made by hand is told as of one by net.Dialer.
+// A connection made by hand has the same errors as a connection of a net.Dialer.
 func TestSocketErrors(t *testing.T) {
 	for _, address := range []string{actiontest.ClosedPort(t), "[::1]:1", "255.255.255.255:80", "[ff02::1]:80"} {
 		_, want := net.DialTimeout("tcp", address, 10*time.Second)
@@ -73,7 +73,7 @@ func TestSocketErrors(t *testing.T) {
 	}
 }
 
-// A socket lingers as a kubelet's does, and does not wait to gather what it sends.
+// A socket lingers as a kubelet's socket does, and sends at once.
 func TestSocketOptions(t *testing.T) {
 	fd, _, err := open(netip.MustParseAddrPort("127.0.0.1:1"))
 	if err != nil {
@@ -89,7 +89,7 @@ func TestSocketOptions(t *testing.T) {
 	}
 }
 
-// A socket that is to be reset lingers for no time; one that is let go does not linger.
+// A socket that is reset lingers for no time. A socket that is let go does not linger.
 func TestSocketLingers(t *testing.T) {
 	conn, err := IP(t.Context(), addrPort(t, actiontest.Raw(t, actiontest.Mute)), NewStopwatch(10*time.Second), time.Time{})
 	if err != nil {
@@ -112,8 +112,8 @@ func TestSocketLingers(t *testing.T) {
 	}
 }
 
-// A connection that has met itself is none: nobody listens there. Of a range of ports
-// so small that every connection comes from the one that is asked, each try does so.
+// A connection that has met itself does not count: nobody listens there. If the range of ports
+// is so small that every connection comes from the asked port, each try meets itself.
 func TestSocketMeetsItself(t *testing.T) {
 	fd, _, err := open(netip.MustParseAddrPort("127.0.0.1:1"))
 	if err != nil {
@@ -139,12 +139,12 @@ func TestSocketMeetsItself(t *testing.T) {
 		t.Errorf("error %v, want %v", err, errMetItself)
 	}
 	if _, err := localOf(fd, to, true); err != nil {
-		t.Errorf("error %v at the last try", err)
+		t.Errorf("error %v in the last try", err)
 	}
 }
 
-// A connection that is not there at once is waited for, until it is, or time is up, or
-// the attempt is stopped.
+// An attempt waits for a connection until the connection is there, the time is up, or the
+// attempt is stopped.
 func TestSocketWaits(t *testing.T) {
 	address := actiontest.BlackHole(t)
 	to := addrPort(t, address)
@@ -166,7 +166,7 @@ func TestSocketWaits(t *testing.T) {
 	}
 }
 
-// A server that begins to accept late is still found: the system asks again after a
+// If a server begins to accept late, the attempt still connects: the system asks again after a
 // second.
 func TestSocketIsThereLater(t *testing.T) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -199,7 +199,7 @@ func TestSocketIsThereLater(t *testing.T) {
 		ended <- err
 	}()
 	asked := fmt.Sprintf(":%04X 02 ", to.Port()) // remote port, SYN_SENT
-	testutil.Until(t, "it has asked in vain", func() bool {
+	testutil.Until(t, "a first SYN had no answer", func() bool {
 		sockets, err := os.ReadFile("/proc/self/net/tcp")
 		return err == nil && strings.Contains(string(sockets), asked)
 	})

@@ -26,12 +26,12 @@ type nameserver struct {
 	conn net.PacketConn
 
 	mu      sync.Mutex
-	address map[string]string // what names mean; of others nothing is said
+	address map[string]string // addresses of names; the server does not answer for other names
 	asked   []nameQuestion
-	sockets []net.Conn // through which look-ups came
+	sockets []net.Conn // the look-ups' connections
 }
 
-// nameQuestion is one that no answer has been sent to yet, if its name has none.
+// nameQuestion is a question without an answer so far, because its name has no address.
 type nameQuestion struct {
 	name string
 	from net.Addr
@@ -89,7 +89,7 @@ func (s *nameserver) serve() {
 	}
 }
 
-// answer answers a question if it can, with mu held.
+// answer answers a question if it can. The caller holds mu.
 func (s *nameserver) answer(q nameQuestion) {
 	ip := net.ParseIP(s.address[q.name]).To4()
 	if ip == nil {
@@ -107,7 +107,7 @@ func (s *nameserver) answer(q nameQuestion) {
 	}
 }
 
-// means says from now on, also to those who have asked already, what a name means.
+// means gives a name an address from now on, also for earlier questions.
 func (s *nameserver) means(name, address string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +119,7 @@ func (s *nameserver) means(name, address string) {
 	}
 }
 
-// questions returns how often a name has been asked for.
+// questions returns how many questions for a name have come.
 func (s *nameserver) questions(name string) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +131,7 @@ func (s *nameserver) questions(name string) (n int) {
 	return n
 }
 
-// open returns how many sockets of look-ups there are.
+// open returns how many sockets of look-ups are open.
 func (s *nameserver) open() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,8 +143,8 @@ func (s *nameserver) open() (n int) {
 	return n
 }
 
-// waysTo are attempts to connect to a host in each way in which actions do: to the first
-// address that answers, to one after the other for all of the time, and through net/http.
+// waysTo returns attempts to connect to a host in each of the actions' ways: to the first
+// address that answers; to each address in turn, each with all the time; and through net/http.
 func waysTo(host string, port int, timeout time.Duration) map[string]action.Func {
 	address := HostPort(host, port)
 	try := func(connect func(ctx context.Context, watch *Stopwatch) error) action.Func {
@@ -187,8 +187,8 @@ func waysTo(host string, port int, timeout time.Duration) map[string]action.Func
 	}
 }
 
-// When an attempt at a name that DNS does not tell has ended, so has its look-up: none of
-// its sockets is left.
+// When an attempt at a name without an answer ends, its look-up ends, too, and leaves no
+// socket.
 func TestLookupEndsWithItsAttempt(t *testing.T) {
 	s := newNameserver(t, nil)
 	for name, f := range waysTo("silent.test.", 80, 100*time.Millisecond) {
@@ -201,17 +201,17 @@ func TestLookupEndsWithItsAttempt(t *testing.T) {
 		}
 	}
 	if len(resolving.young) != 0 {
-		t.Errorf("%d look-ups are remembered", len(resolving.young))
+		t.Errorf("the process still holds %d look-ups", len(resolving.young))
 	}
 }
 
-// Fifty attempts that ask for the same name at the same time share one look-up. It goes on
-// when the one that began it leaves, and the first answer is for all.
+// Fifty attempts that ask for the same name at the same time share one look-up. The look-up
+// goes on when the attempt that began it leaves, and all attempts get the first answer.
 func TestLookupsAreShared(t *testing.T) {
 	s := newNameserver(t, map[string]string{})
 	shared := resolving.join("shared.test.")
 	defer shared.leave()
-	shared.began = time.Now().Add(time.Hour) // the machine may be slow to begin all of them
+	shared.began = time.Now().Add(time.Hour) // a slow machine may need a while to begin all attempts
 	wanted := func(n int) func() bool {
 		return func() bool {
 			resolving.mu.Lock()
@@ -240,7 +240,7 @@ func TestLookupsAreShared(t *testing.T) {
 			outcomes <- got
 		}()
 	}
-	testutil.Until(t, "all wait for the look-up", wanted(1+attempts))
+	testutil.Until(t, "all attempts wait for the look-up", wanted(1+attempts))
 	cancel()
 	if err := <-left; !errors.Is(err, context.Canceled) {
 		t.Errorf("the first attempt ended with %v", err)
@@ -251,14 +251,14 @@ func TestLookupsAreShared(t *testing.T) {
 			t.Errorf("got %+v", got)
 		}
 	}
-	// Whoever has joined and had not asked yet when the answer came asks again.
+	// An attempt that has joined but had not asked when the answer came asks again.
 	if asked := s.questions("shared.test"); asked > (1+attempts)/2 {
 		t.Errorf("%d questions for %d attempts, want 2, or a few more", asked, 1+attempts)
 	}
 }
 
-// A name that comes to mean something else does so for the very next attempt, whatever DNS
-// said of how long an answer holds.
+// If a name gets another address, the very next attempt uses that address, whatever DNS said
+// about the life of the answer.
 func TestLookupsAreNotRemembered(t *testing.T) {
 	s := newNameserver(t, map[string]string{"moves.test": "127.0.0.1"})
 	host, port := actiontest.Split(actiontest.Raw(t, actiontest.Mute))
@@ -273,8 +273,8 @@ func TestLookupsAreNotRemembered(t *testing.T) {
 	}
 }
 
-// Only a look-up that has just begun takes in another attempt: a packet that is lost is
-// one attempt of a target, and never two.
+// Only a look-up that has just begun accepts another attempt, so a lost packet costs a target
+// one attempt and never two.
 func TestLookupsAreJoinedYoung(t *testing.T) {
 	var n names
 	first := n.join("app.test")
@@ -287,7 +287,7 @@ func TestLookupsAreJoinedYoung(t *testing.T) {
 	first.began = time.Now().Add(-joinable)
 	second := n.join("app.test")
 	if second == first {
-		t.Errorf("a look-up takes in attempts after %v", joinable)
+		t.Errorf("a look-up accepts attempts after %v", joinable)
 	}
 	first.leave()
 	if first.ctx.Err() != nil {
@@ -306,7 +306,7 @@ func TestLookupsAreJoinedYoung(t *testing.T) {
 	}
 }
 
-// What is an address is not asked for, with a zone or without.
+// Nobody looks up an address, with a zone or without.
 func TestLookupsOfNamesOnly(t *testing.T) {
 	s := newNameserver(t, nil)
 	for _, host := range []string{"127.0.0.1", "::1", "::ffff:127.0.0.1", "fe80::1%lo", ""} {
@@ -319,7 +319,7 @@ func TestLookupsOfNamesOnly(t *testing.T) {
 			}
 		}
 	}
-	// As in the system's file, which comes before DNS.
+	// localhost is in the system's file, which comes before DNS.
 	if got := actiontest.Attempt(t, waysTo("localhost", 1, time.Second)["shared"]); got.Reason != action.ConnectionRefused {
 		t.Errorf("localhost: %+v, want a refused connection", got)
 	}

@@ -22,9 +22,9 @@ import (
 
 const ms = time.Millisecond
 
-// run lets periods of time pass on a stopwatch, each counted at its end. It returns after
-// how many of them the attempt has ended, 0 if it has not. A period of 0 is something that
-// comes from the target.
+// run lets periods of time pass on a stopwatch and counts each at its end. A period of 0 means
+// that something comes from the target. run returns with which period the attempt has ended, or
+// 0 if it has not ended.
 func run(s *Stopwatch, periods ...time.Duration) int {
 	for i, passes := range periods {
 		if passes == 0 {
@@ -39,7 +39,7 @@ func run(s *Stopwatch, periods ...time.Duration) int {
 	return 0
 }
 
-// times is a period n times.
+// times returns period n times, and more.
 func times(n int, period time.Duration, more ...time.Duration) []time.Duration {
 	var list []time.Duration
 	for range n {
@@ -48,16 +48,16 @@ func times(n int, period time.Duration, more ...time.Duration) []time.Duration {
 	return append(list, more...)
 }
 
-// A target of which nothing is heard has failed when its timeout is used up. A step that
-// ends late uses up a step; an agent that loses much of its time gives 750 ms more. Where
-// something is heard, and the agent was away, nobody knows.
+// A silent target has failed when its timeout is used up. A late end of a step uses up one
+// step. An agent that loses much of its time gives the target 750 ms more. If the agent was
+// away and the target has said something, nobody knows whose fault the timeout is.
 func TestStopwatch(t *testing.T) {
 	const theirs, ours = action.Timeout, action.AgentLate
 	sent := func(then ...time.Duration) []time.Duration { return append([]time.Duration{0}, then...) }
 	for name, c := range map[string]struct {
 		timeout time.Duration
 		periods []time.Duration
-		ends    int // with which period
+		ends    int // with which period the attempt ends
 		reason  action.Reason
 	}{
 		"on time":                {time.Second, sent(times(8, 125*ms)...), 9, theirs},
@@ -87,9 +87,9 @@ func TestStopwatch(t *testing.T) {
 	}
 }
 
-// What broke while the agent was frozen says nothing of the target, and neither does a
-// deadline of the agent's own; an answer counts whenever it came, and so does what happened
-// while the agent was there.
+// A connection that broke while the agent was frozen says nothing about the target, and neither
+// does a deadline of the agent's own. An answer counts whenever it came. A failure counts if
+// the agent was there.
 func TestStopwatchJudges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answers := []action.Reason{action.HTTPStatus, action.GRPCNotServing, action.GRPCUnimplemented, action.ExitCode, action.Signal, action.ConnectionRefused}
@@ -101,7 +101,7 @@ func TestStopwatchJudges(t *testing.T) {
 				want := action.Outcome{Reason: reason, Output: "what happened"}
 				late := frozen > 625*ms && !slices.Contains(answers, reason)
 				if late {
-					away := (frozen - 156250*time.Microsecond).Round(ms) // a step, and a quarter of one
+					away := (frozen - 156250*time.Microsecond).Round(ms) // the agent counts a step and a quarter as its own time
 					want = action.Outcome{Reason: action.AgentLate, Output: fmt.Sprintf("the agent itself did not run for %v during the attempt", away)}
 				}
 				if got, err := s.Judge(action.Outcome{Reason: reason, Output: "what happened"}, nil); got != want || (err != nil) != late {
@@ -121,11 +121,11 @@ func TestStopwatchJudges(t *testing.T) {
 	})
 }
 
-// key is that of a value in a context.
+// key is the key of a value in a context.
 type key struct{}
 
-// A context ends when the attempt does, as at a deadline; at once when it is canceled,
-// or what it comes from; and not before the agent has done its part.
+// A context ends with its attempt, as at a deadline. The context ends at once if it or its
+// parent is canceled. It does not end before the agent has done its part.
 func TestStopwatchContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wait := func(of, mine time.Duration, cancelParent bool) (took time.Duration, err, childErr error) {
@@ -163,7 +163,7 @@ func TestStopwatchContext(t *testing.T) {
 	})
 }
 
-// pair is a connection to a server of this process.
+// pair returns a connection to a server of this process.
 func pair(t *testing.T) (client, server net.Conn) {
 	t.Helper()
 	served := make(chan net.Conn, 1)
@@ -179,8 +179,8 @@ func pair(t *testing.T) (client, server net.Conn) {
 	return client, <-served
 }
 
-// What has come by the end of an attempt is read after it, up to 128 KiB, and the end of the
-// stream is, too; what has not is not waited for.
+// After the end of an attempt, reads return up to 128 KiB that have arrived, and the end of the
+// stream. They do not wait for more.
 func TestTimedConnLooks(t *testing.T) {
 	client, server := pair(t)
 	s := NewStopwatch(time.Hour)
@@ -200,7 +200,7 @@ func TestTimedConnLooks(t *testing.T) {
 		server.(*net.TCPConn).CloseWrite()
 	}()
 	var heard []byte
-	testutil.Until(t, "the answer is read, and its end", func() bool {
+	testutil.Until(t, "the client has read the answer and its end", func() bool {
 		n, err := conn.Read(buffer)
 		heard = append(heard, buffer[:n]...)
 		return errors.Is(err, io.EOF)
@@ -214,7 +214,7 @@ func TestTimedConnLooks(t *testing.T) {
 	_ = conn.SetDeadline(time.Time{})
 	go func() { _, _ = flood.Write(make([]byte, 1<<20)) }()
 	read := len(heard)
-	testutil.Until(t, "no more is read", func() bool {
+	testutil.Until(t, "the client reads no more", func() bool {
 		n, err := conn.Read(buffer)
 		read += n
 		return n == 0 && read == lateBytes && errors.Is(err, os.ErrDeadlineExceeded)

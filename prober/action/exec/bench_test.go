@@ -17,7 +17,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action/actiontest"
 )
 
-// usualExec runs a command as one does with os/exec.
+// usualExec runs a command in the usual way, with os/exec.
 func usualExec(timeout time.Duration, command ...string) action.Func {
 	return func(ctx context.Context) (action.Outcome, error) {
 		ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -30,7 +30,7 @@ func usualExec(timeout time.Duration, command ...string) action.Func {
 	}
 }
 
-// BenchmarkExecBesideUsual compares the parent's shares.
+// BenchmarkExecBesideUsual compares the CPU time of the parent.
 func BenchmarkExecBesideUsual(b *testing.B) {
 	actiontest.Beside(b, commandExec(&config.Target{Name: "app"}, time.Minute, "true"), usualExec(time.Minute, "true"))
 }

@@ -25,7 +25,7 @@ func (f runnerFunc) Exec(ctx context.Context, target string, command, env []stri
 	return f(ctx, target, command, env, output)
 }
 
-// notBegun is an error of a runner's that says that the command was not started.
+// notBegun is a runner's error that says that the command has not started.
 type notBegun struct {
 	text  string
 	begun bool
@@ -34,13 +34,13 @@ type notBegun struct {
 func (e notBegun) Error() string    { return e.text }
 func (e notBegun) NotStarted() bool { return !e.begun }
 
-// secretTarget has a variable that its command shows when it is expanded.
+// secretTarget has variables that appear in an expanded command.
 var secretTarget = &config.Target{
 	Name: "app",
 	Env:  []config.EnvVar{{Name: "TOKEN", Value: "hunter2"}, {Name: "EMPTY", Value: ""}},
 }
 
-// execIn is an action that runs check $(TOKEN) $(EMPTY) by run.
+// execIn returns an action that runs check $(TOKEN) $(EMPTY) through run.
 func execIn(timeout time.Duration, run runnerFunc) action.Func {
 	return NewIn(run, secretTarget, &config.Probe{
 		Exec:    &config.Exec{Command: []string{"check", "$(TOKEN)", "$(EMPTY)"}},
@@ -48,8 +48,8 @@ func execIn(timeout time.Duration, run runnerFunc) action.Func {
 	})
 }
 
-// What is run is the command, expanded, with the target's 2 variables and none of the
-// agent's.
+// The runner gets the expanded command, the target's two variables, and none of the agent's
+// variables.
 func TestExecInArguments(t *testing.T) {
 	t.Setenv("OF_THE_AGENT", "1")
 	var got []any
@@ -63,8 +63,9 @@ func TestExecInArguments(t *testing.T) {
 	}
 }
 
-// Exit 0 is success, any other code a failure with reason exit_code, one of a signal too;
-// the deadline is a failure with reason timeout, and the rest an error that names no secret.
+// Exit code 0 is a success. Any other code, even that of a signal, is a failure with reason
+// exit_code. The deadline is a failure with reason timeout. Anything else is an error that
+// names no secret.
 func TestExecInOutcomes(t *testing.T) {
 	timedOut := action.Outcome{Reason: action.Timeout, Output: `command "check $(TOKEN) $(EMPTY)" timed out`}
 	for _, c := range []struct {
@@ -106,7 +107,7 @@ func TestExecInOutcomes(t *testing.T) {
 	}
 }
 
-// A command that is not over at 50 ms is told so, and is a timeout.
+// At 50 ms the context of the command ends, and the attempt is a timeout.
 func TestExecInTimeout(t *testing.T) {
 	begin := time.Now()
 	got := actiontest.Attempt(t, execIn(50*time.Millisecond, func(ctx context.Context, _ string, _, _ []string, _ io.Writer) (int, error) {
@@ -118,7 +119,8 @@ func TestExecInTimeout(t *testing.T) {
 	}
 }
 
-// An agent that stops gets its own error back, before the command and in it.
+// An attempt of an agent that stops returns the agent's own error, before the command and
+// during it.
 func TestExecInStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	runs := 0
@@ -129,7 +131,7 @@ func TestExecInStopped(t *testing.T) {
 	})
 	for range 2 {
 		if got, err := f(ctx); !errors.Is(err, context.Canceled) || got != (action.Outcome{Reason: action.Other}) {
-			t.Errorf("got %+v, %v; want that it was cancelled", got, err)
+			t.Errorf("got %+v, %v; want the agent's own error", got, err)
 		}
 	}
 	if runs != 1 {
@@ -137,7 +139,7 @@ func TestExecInStopped(t *testing.T) {
 	}
 }
 
-// Of 100 KiB the first 10 are kept, and all are taken.
+// The agent reads all of 100 KiB and keeps the first 10.
 func TestExecInOutput(t *testing.T) {
 	got := actiontest.Attempt(t, execIn(time.Minute, func(_ context.Context, _ string, _, _ []string, output io.Writer) (int, error) {
 		for i := range 100 {

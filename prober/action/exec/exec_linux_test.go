@@ -23,14 +23,14 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action/dial"
 )
 
-// At the timeout the whole group dies, also those of it that ignore SIGTERM.
+// At the timeout the whole group dies, even processes that ignore SIGTERM.
 func TestExecTimeoutKillsGroup(t *testing.T) {
 	pids := timedOut(t, "family", "stay")
 	testutil.Until(t, "all three children are dead", func() bool { return len(pids) == 3 && dead(pids) })
 }
 
-// What a command leaves behind in its group dies with its exit: nothing piles up, or
-// runs into the next turn. Its exit status counts, and it costs no time.
+// When a command exits, the other processes of its group die: no process piles up or runs into
+// the next turn. The exit status counts, and the attempt takes no longer.
 func TestExecKillsLeftovers(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pids")
 	begin := time.Now()
@@ -38,14 +38,14 @@ func TestExecKillsLeftovers(t *testing.T) {
 		t.Fatalf("got %+v, want success", got)
 	}
 	if took := time.Since(begin); took > 10*time.Second {
-		t.Errorf("took %v: waited for what was left behind", took)
+		t.Errorf("took %v: the attempt waited for processes that the command left behind", took)
 	}
 	pids := recorded(t, file)
 	testutil.Until(t, "all three children are dead", func() bool { return dead(pids) })
 }
 
-// A process that has left the group, and is out of reach, may hold the output open
-// or go on writing: the attempt ends all the same, with what the command wrote.
+// A process that has left the group is out of reach, and may hold the output open or go on
+// writing. The attempt ends all the same, with the output of the command.
 func TestExecEscapedProcessDoesNotStall(t *testing.T) {
 	for helper, output := range map[string]string{"escape": "bye", "chatter": ""} {
 		file := filepath.Join(t.TempDir(), "pids")
@@ -58,15 +58,15 @@ func TestExecEscapedProcessDoesNotStall(t *testing.T) {
 		if took > 10*time.Second {
 			t.Errorf("%s: took %v", helper, took)
 		}
-		if helper == "escape" && dead(pids) { // chatter dies of the closed pipe
-			t.Error("it has not escaped: the test shows nothing")
+		if helper == "escape" && dead(pids) { // the closed pipe kills chatter
+			t.Error("the process has not escaped: the test shows nothing")
 		}
 		unix.Kill(pids[0], unix.SIGKILL)
 	}
 }
 
-// What a command wrote is not lost to an agent that is late to read it, though the
-// pipe is still held open.
+// An agent that reads late loses none of a command's output, even if another process still
+// holds the pipe open.
 func TestExecReadsOutputAfterDeadline(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -83,7 +83,7 @@ func TestExecReadsOutputAfterDeadline(t *testing.T) {
 	}
 }
 
-// Nor does an escaped process stall an attempt at its timeout.
+// An escaped process does not stall an attempt at its timeout either.
 func TestExecEscapedProcessDoesNotStallTimeout(t *testing.T) {
 	begin := time.Now()
 	pids := timedOut(t, "escape", "stay")
@@ -91,25 +91,25 @@ func TestExecEscapedProcessDoesNotStallTimeout(t *testing.T) {
 		t.Errorf("took %v", took)
 	}
 	if dead(pids) {
-		t.Error("it has not escaped: the test shows nothing")
+		t.Error("the process has not escaped: the test shows nothing")
 	}
 	unix.Kill(pids[0], unix.SIGKILL)
 }
 
-// A command that has moved to the agent's own group is killed, and the agent is not.
+// The timeout kills a command that has moved to the agent's own group, but not the agent.
 func TestExecTimeoutKillsRegroupedCommand(t *testing.T) {
 	if pids := timedOut(t, "regroup"); !dead(pids) {
 		t.Errorf("%v still runs", pids)
 	}
 }
 
-// A command that a signal ends is a failure with reason signal, even if that is
-// SIGKILL (the OOM killer's): only our own kill is a timeout.
+// A command that a signal ends is a failure with reason signal, even for SIGKILL, as from the
+// OOM killer. Only the agent's own SIGKILL is a timeout.
 func TestExecSignal(t *testing.T) {
 	for script, want := range map[string]action.Outcome{
 		"kill -KILL $$":             {Reason: action.Signal, Output: "signal: killed", ExitCode: 128 + 9},
 		"kill -TERM $$":             {Reason: action.Signal, Output: "signal: terminated", ExitCode: 128 + 15},
-		"echo dying; kill -USR1 $$": {Reason: action.Signal, Output: "dying\n", ExitCode: 128 + 10}, // nohup leaves it alone
+		"echo dying; kill -USR1 $$": {Reason: action.Signal, Output: "dying\n", ExitCode: 128 + 10}, // nohup does not ignore SIGUSR1
 		"sh -c 'kill -KILL $$'; :":  {Success: true, Output: "Killed\n"},
 		"kill -STOP $$; echo never": {Reason: action.Timeout},
 	} {
@@ -125,8 +125,8 @@ func TestExecSignal(t *testing.T) {
 	}
 }
 
-// A command that had ended by its deadline has not timed out, even if nobody looked
-// until later; and once it has been reaped its number is never signalled again.
+// A command that had ended by its deadline has not timed out, even if the agent looked later.
+// After the agent has reaped the command, it never signals its number again.
 func TestExecEndedBeforeKill(t *testing.T) {
 	child, err := startChild("/bin/true", []string{"true"}, &syscall.ProcAttr{})
 	if err != nil {
@@ -134,21 +134,21 @@ func TestExecEndedBeforeKill(t *testing.T) {
 	}
 	testutil.Until(t, "the command has ended", func() bool { return state(child.pid) == 'Z' })
 	if killChild(child) {
-		t.Error("killed what had ended")
+		t.Error("killed a command that had ended")
 	}
 	if end, err := waitChild(child); err != nil || !end.Success() {
 		t.Errorf("got %v, error %v; want exit status 0", end, err)
 	}
 	if killChild(child) {
-		t.Error("killed what had been reaped")
+		t.Error("killed a command that had been reaped")
 	}
 	if len(children.own) != 0 {
 		t.Errorf("%d entries are left in own", len(children.own))
 	}
 }
 
-// Where the kernel has no descriptor of a command its end is seen all the same, and a
-// deadline is kept.
+// If the kernel has no descriptor of a command, the agent still sees the end of the command and
+// keeps the deadline.
 func TestExecWithoutHandle(t *testing.T) {
 	for script, ends := range map[string]bool{"exit 0": true, "sleep 0.1": true, "sleep 60 & exit 0": true, "sleep 60": false} {
 		c, r, err := startPiped("/bin/sh", []string{"sh", "-c", script}, os.Environ())
@@ -174,8 +174,8 @@ func TestExecWithoutHandle(t *testing.T) {
 	}
 }
 
-// Output and end are both seen, in whatever order and however long after the start they
-// come: what is left to others, what is closed early, what comes late.
+// The agent sees the output and the end in whatever order and however late they come: with the
+// output left open for others, closed early, or written late.
 func TestExecEndAndOutput(t *testing.T) {
 	const late = "sleep 0.05; "
 	for script, want := range map[string]action.Outcome{
@@ -217,7 +217,7 @@ func TestExecLeavesNothing(t *testing.T) {
 			_, _ = f(t.Context())
 		}
 	}
-	round() // opens what the runtime keeps: its poller
+	round() // opens the runtime's poller, which stays open
 	files, goroutines := count("/proc/self/fd"), runtime.NumGoroutine()
 	for range 200 / len(sorts) {
 		round()
@@ -230,11 +230,11 @@ func TestExecLeavesNothing(t *testing.T) {
 		t.Errorf("%d entries are left in own", len(children.own))
 	}
 	if !noChildren() {
-		t.Error("there are children left, or zombies")
+		t.Error("children or zombies are left")
 	}
 }
 
-// 50 attempts at once each get their own exit status and output.
+// Each of 50 attempts at once gets its own exit status and output.
 func TestExecAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 50 {
@@ -248,7 +248,7 @@ func TestExecAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
-// Without descriptors an attempt is an error, nobody's failure, and it leaks none.
+// Without descriptors an attempt is an error, nobody's failure, and leaks no descriptor.
 func TestExecOutOfDescriptors(t *testing.T) {
 	got := actiontest.Attempt(t, helperExec(t, 20*time.Second, "scarce"))
 	if !got.Success {

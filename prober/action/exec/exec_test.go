@@ -24,9 +24,9 @@ import (
 
 func TestMain(m *testing.M) { actiontest.Main(m, helpers, systemHelpers) }
 
-// helpers are commands for every system; systemHelpers adds the system's own.
+// helpers are commands for every system; systemHelpers adds commands for the present system.
 var helpers = map[string]func(args []string){
-	// print writes its further arguments, a line each, and exits with the first.
+	// print writes each further argument on a line, and exits with the first.
 	"print": func(args []string) {
 		for _, arg := range args[1:] {
 			fmt.Println(arg)
@@ -41,7 +41,7 @@ var helpers = map[string]func(args []string){
 			fmt.Fprintf(os.Stderr, "err%d ", i)
 		}
 	},
-	// flood writes so many bytes and exits with status 3.
+	// flood writes the given number of bytes and exits with status 3.
 	"flood": func(args []string) {
 		n, _ := strconv.Atoi(args[0])
 		chunk := []byte(strings.Repeat("0123456789abcdef", 4096))
@@ -54,7 +54,7 @@ var helpers = map[string]func(args []string){
 		}
 		os.Exit(3)
 	},
-	// look writes what it finds around it.
+	// look writes its stdin, directory and environment.
 	"look": func(args []string) {
 		in, err := io.ReadAll(os.Stdin)
 		dir, _ := os.Getwd()
@@ -63,18 +63,18 @@ var helpers = map[string]func(args []string){
 			fmt.Printf(" %s=%s", name, os.Getenv(name))
 		}
 	},
-	// sleep says that it is there, by a file, and hangs.
+	// sleep makes a file and then hangs.
 	"sleep": func(args []string) {
 		os.WriteFile(args[0], []byte(strconv.Itoa(os.Getpid())), 0o600)
 		linger()
 	},
 }
 
-// linger is how a helper hangs: for longer than any test waits, and not for ever, should
-// nobody kill the helper.
+// linger is how a helper hangs: for longer than any test waits, but not for ever if nobody
+// kills the helper.
 func linger() { <-time.After(time.Minute) }
 
-// helperExec is an exec action that runs a helper.
+// helperExec returns an exec action that runs a helper.
 func helperExec(t testing.TB, timeout time.Duration, helper string, args ...string) action.Func {
 	t.Helper()
 	self, err := os.Executable()
@@ -85,12 +85,12 @@ func helperExec(t testing.TB, timeout time.Duration, helper string, args ...stri
 	return commandExec(target, timeout, append([]string{self}, args...)...)
 }
 
-// commandExec is an exec action of t that runs a command.
+// commandExec returns an exec action of t that runs a command.
 func commandExec(t *config.Target, timeout time.Duration, command ...string) action.Func {
 	return New(t, &config.Probe{Exec: &config.Exec{Command: command}, Timeout: timeout})
 }
 
-// Exit status 0 is success, any other failure, and the output is the command's.
+// Exit status 0 is a success, any other status a failure, and the output is the command's.
 func TestExecExitStatus(t *testing.T) {
 	for _, c := range []struct {
 		args []string
@@ -116,7 +116,7 @@ func TestExecInterleavesOutput(t *testing.T) {
 	}
 }
 
-// Of 10 MB 10240 bytes are kept; the command still writes it all and exits with 3.
+// The agent keeps 10240 bytes of 10 MB. The command still writes everything and exits with 3.
 func TestExecCapsOutput(t *testing.T) {
 	for n, want := range map[int]int{10239: 10239, 10240: 10240, 10241: 10240, 10 << 20: 10240} {
 		got := actiontest.Attempt(t, helperExec(t, 20*time.Second, "flood", strconv.Itoa(n)))
@@ -124,13 +124,13 @@ func TestExecCapsOutput(t *testing.T) {
 			t.Errorf("%d bytes: reason %q and %d bytes; want exit_code and %d", n, got.Reason, len(got.Output), want)
 		}
 		if !strings.HasPrefix(got.Output, "0123456789abcdef01") {
-			t.Errorf("%d bytes: output begins %q, not with what was written first", n, got.Output[:20])
+			t.Errorf("%d bytes: output begins %q, not with the first bytes", n, got.Output[:20])
 		}
 	}
 }
 
-// A command sees an empty stdin, the agent's directory and environment, and the
-// target's variables, which win.
+// A command sees an empty stdin, the agent's directory and environment, and the target's
+// variables, which override the agent's.
 func TestExecSurroundings(t *testing.T) {
 	t.Setenv("OF_AGENT", "agent")
 	t.Setenv("OF_BOTH", "agent")
@@ -150,8 +150,8 @@ func TestExecSurroundings(t *testing.T) {
 	}
 }
 
-// $(NAME) is the target's variable, an unknown one stays as it is, $$ is a $,
-// and no shell looks at any of it (rules 7.8 and 16.4).
+// $(NAME) is a variable of the target, an unknown variable stays as it is, $$ is a $, and no
+// shell sees the result (rules 7.8 and 16.4).
 func TestExecExpandsVariables(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -164,8 +164,8 @@ func TestExecExpandsVariables(t *testing.T) {
 	}
 }
 
-// What cannot be started is an error with reason exec_start: it counts for nothing.
-// Neither text shows what a variable holds.
+// A command that cannot be started is an error with reason exec_start and counts for nothing.
+// Neither text shows the value of a variable.
 func TestExecNotStarted(t *testing.T) {
 	dir := t.TempDir()
 	plain := filepath.Join(dir, "plain")
@@ -199,8 +199,8 @@ func TestExecNotStarted(t *testing.T) {
 	}
 }
 
-// A command that takes longer than its timeout is a failure, not an error, at the
-// timeout. The text has the command as the configuration has it.
+// A command that takes longer than its timeout is a failure, not an error, at the timeout. The
+// text shows the command as configured.
 func TestExecTimeout(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -253,7 +253,8 @@ func TestExecStop(t *testing.T) {
 	}
 }
 
-// Nothing is started once the context is done: what cannot be started is not noticed.
+// Once the context is done, the agent starts no command, and so does not notice a command that
+// cannot be started.
 func TestExecStopped(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
@@ -262,7 +263,7 @@ func TestExecStopped(t *testing.T) {
 	}
 }
 
-// The PATH of the environment that the command gets is the one that is searched.
+// The agent searches the PATH of the command's own environment.
 func TestExecSearchPath(t *testing.T) {
 	for want, env := range map[string][]string{
 		"":         {"HOME=/root", "PATHS=/x", "XPATH=/y"},

@@ -23,8 +23,8 @@ import (
 )
 
 var systemHelpers = map[string]func(args []string){
-	// family starts children that ignore SIGTERM, writes their pids to a file, and
-	// then exits or, with "stay", ignores SIGTERM as well.
+	// family starts children that ignore SIGTERM and writes their pids to a file. Then
+	// family exits or, with "stay", ignores SIGTERM as well.
 	"family": func(args []string) {
 		var pids []string
 		for range 3 {
@@ -44,11 +44,12 @@ var systemHelpers = map[string]func(args []string){
 			linger()
 		}
 	},
-	// chatter is escape with a process that never stops writing.
+	// chatter is like escape, but the process never stops writing.
 	"chatter": func(args []string) {
 		record(args[0], strconv.Itoa(spawn(&syscall.SysProcAttr{Setsid: true}, "/bin/sh", "-c", "while :; do echo chatter; done")))
 	},
-	// regroup moves into the agent's group, where no kill of its own finds it.
+	// regroup moves into the agent's group, where the kill of the command's group does not
+	// reach it.
 	"regroup": func(args []string) {
 		group, err := unix.Getpgid(os.Getppid())
 		if err == nil {
@@ -71,7 +72,7 @@ var systemHelpers = map[string]func(args []string){
 	},
 }
 
-// spawn starts a process with our output and returns its pid.
+// spawn starts a process with the helper's output and returns its pid.
 func spawn(attr *syscall.SysProcAttr, command ...string) int {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stdout, cmd.SysProcAttr = os.Stdout, attr
@@ -82,7 +83,7 @@ func spawn(attr *syscall.SysProcAttr, command ...string) int {
 	return cmd.Process.Pid
 }
 
-// record writes a file whole, so that who reads it never sees a part.
+// record writes a file in one step, so that no reader sees a part of the file.
 func record(file, text string) {
 	if err := os.WriteFile(file+".new", []byte(text), 0o600); err != nil {
 		panic(err)
@@ -97,7 +98,7 @@ func recorded(t *testing.T, file string) []int {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
-		t.Fatalf("the command did not get so far: %v", err)
+		t.Fatalf("the command has not written its pids: %v", err)
 	}
 	var pids []int
 	for field := range strings.FieldsSeq(string(text)) {
@@ -110,8 +111,8 @@ func recorded(t *testing.T, file string) []int {
 	return pids
 }
 
-// timedOut runs a helper into its timeout and returns the pids that it wrote before.
-// On a machine so busy that it did not get so far it is given more time.
+// timedOut runs a helper into its timeout and returns the pids that the helper wrote before. If
+// a busy machine does not get so far, the helper gets more time.
 func timedOut(t *testing.T, helper string, args ...string) []int {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "pids")
@@ -126,7 +127,7 @@ func timedOut(t *testing.T, helper string, args ...string) []int {
 	}
 }
 
-// state returns the state letter of a process, 0 if there is none.
+// state returns the state letter of a process, or 0 if there is none.
 func state(pid int) byte {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -135,8 +136,8 @@ func state(pid int) byte {
 	return stat[strings.LastIndexByte(string(stat), ')')+2]
 }
 
-// dead reports whether none of the processes runs. Those that were orphaned may stay
-// zombies: they are another's to reap.
+// dead reports whether none of the processes runs. Orphans may stay zombies: another process
+// reaps them.
 func dead(pids []int) bool {
 	for _, pid := range pids {
 		if s := state(pid); s != 0 && s != 'Z' && s != 'X' {
@@ -152,12 +153,12 @@ func noChildren() bool {
 	return errors.Is(err, unix.ECHILD)
 }
 
-// shell is an exec action that runs a script; its $ are for the shell.
+// shell returns an exec action that runs a script. Each $ of the script is for the shell.
 func shell(timeout time.Duration, script string) action.Func {
 	return commandExec(&config.Target{}, timeout, "/bin/sh", "-c", strings.ReplaceAll(script, "$", "$$"))
 }
 
-// scarce takes all descriptors but n, for each small n, and makes an attempt.
+// scarce makes an attempt with only n free descriptors, for each small n.
 func scarce([]string) {
 	limit := unix.Rlimit{Cur: 40, Max: 40}
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {

@@ -27,7 +27,7 @@ import (
 // bareContext is a context for helpers, which have no test to take one from.
 func bareContext() context.Context { return context.Background() }
 
-// As PID 1 no zombie stays, and every command's own exit status arrives.
+// An agent that is PID 1 leaves no zombie, and every command's own exit status arrives.
 func TestReapOrphansAsPID1(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
@@ -49,11 +49,11 @@ func TestReapOrphansAsPID1(t *testing.T) {
 		needs.Missing(t, "a PID namespace: ", err)
 	}
 	if err := cmd.Wait(); err != nil {
-		t.Errorf("%v, and it says:\n%s", err, out.String())
+		t.Errorf("%v, and the agent says:\n%s", err, out.String())
 	}
 }
 
-// beInit is an agent as PID 1.
+// beInit is an agent with PID 1.
 func beInit([]string) {
 	if os.Getpid() != 1 {
 		panic("not PID 1")
@@ -65,7 +65,7 @@ func beInit([]string) {
 	}
 	orphan := &config.Target{Env: []config.EnvVar{{Name: actiontest.HelperEnv, Value: "orphan"}}}
 
-	// First without the reaper: the orphan comes to us, and stays.
+	// Without the reaper, the orphan comes to this process and stays.
 	if got, err := commandExec(orphan, time.Minute, self, "5")(bareContext()); err != nil || got.Reason != action.ExitCode {
 		panic(fmt.Sprint(got, err))
 	}
@@ -89,13 +89,13 @@ func beInit([]string) {
 				code := (worker*25 + turn) % 7
 				script := fmt.Sprintf("echo %d; exit %d", code, code)
 				switch {
-				case turn == 3: // leaves its group, and an orphan of an orphan
+				case turn == 3: // leaves its group, and leaves an orphan of an orphan
 					got, err := commandExec(orphan, time.Minute, self, fmt.Sprint(code))(ctx)
 					check(code, got, err)
 					continue
-				case turn%3 == 0: // an orphan from its own group, killed
+				case turn%3 == 0: // leaves an orphan in its own group, which is killed
 					script = "sleep 60 & " + script
-				case turn%3 == 1: // a child that dies while it runs
+				case turn%3 == 1: // a child dies while the command runs
 					script = "(sleep 0.01 &) ; " + script
 				}
 				got, err := shell(time.Minute, script)(ctx)
@@ -126,7 +126,8 @@ func await(what string, ok func() bool) {
 	}
 }
 
-// A child of ours that dies before it is entered as ours is not taken for an orphan.
+// The reaper spares a child of the agent that dies before the agent has entered the child as
+// its own.
 func TestReapSparesChildBeingStarted(t *testing.T) {
 	children.mu.Lock()
 	starting := children.starting
@@ -136,21 +137,21 @@ func TestReapSparesChildBeingStarted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	testutil.Until(t, "it has died", func() bool { return state(p.Pid) == 'Z' })
+	testutil.Until(t, "the child has died", func() bool { return state(p.Pid) == 'Z' })
 
 	searched := make(chan bool)
 	go func() {
 		_, ok := orphan()
 		searched <- ok
 	}()
-	testutil.Until(t, "it is suspected", func() bool {
+	testutil.Until(t, "the reaper suspects the child", func() bool {
 		children.mu.Lock()
 		defer children.mu.Unlock()
 		return children.suspect == p.Pid
 	})
-	// Another start neither waits for the search nor is waited for.
+	// Neither another start nor the search waits for the other.
 	if got := actiontest.Attempt(t, shell(10*time.Second, "exit 0")); !got.Success {
-		t.Errorf("got %+v while a search is on", got)
+		t.Errorf("got %+v during a search", got)
 	}
 	select {
 	case <-searched:
@@ -163,18 +164,18 @@ func TestReapSparesChildBeingStarted(t *testing.T) {
 	claim(c)
 	starting.Done()
 	if ok := <-searched; ok {
-		t.Error("taken for an orphan")
+		t.Error("the reaper took the child for an orphan")
 	}
 	if reapOrphan() {
-		t.Error("our own dead did not end the search")
+		t.Error("a dead child of the agent did not end the search")
 	}
 	if end, err := waitChild(c); err != nil || end.ExitCode() != 3 {
 		t.Errorf("got %v, error %v; want exit status 3", end, err)
 	}
 }
 
-// One of our own dead hides an orphan from the search; when it has been reaped, the
-// next search is set off, though no other child dies.
+// A dead child of the agent hides an orphan from the search. When the agent has reaped its
+// child, the next search begins, although no other child dies.
 func TestReapOrphansBehindOwnChild(t *testing.T) {
 	// The kernel shows the children of a thread in the order of their birth.
 	runtime.LockOSThread()
@@ -188,7 +189,7 @@ func TestReapOrphansBehindOwnChild(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer foreign.Release()
-	testutil.Until(t, "both are dead", func() bool { return state(own.pid) == 'Z' && state(foreign.Pid) == 'Z' })
+	testutil.Until(t, "both children are dead", func() bool { return state(own.pid) == 'Z' && state(foreign.Pid) == 'Z' })
 
 	ctx, stop := context.WithCancel(t.Context())
 	stopped := make(chan struct{})
@@ -196,7 +197,7 @@ func TestReapOrphansBehindOwnChild(t *testing.T) {
 		defer close(stopped)
 		ReapOrphans(ctx)
 	}()
-	// The first search must find nothing that it may reap.
+	// The first search must find no child that it may reap.
 	testutil.Until(t, "the first search is over", func() bool {
 		stacks := make([]byte, 1<<20)
 		for g := range strings.SplitSeq(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {
@@ -209,30 +210,30 @@ func TestReapOrphansBehindOwnChild(t *testing.T) {
 	if end, err := waitChild(own); err != nil || end.ExitCode() != 3 {
 		t.Errorf("got %v, error %v; want exit status 3", end, err)
 	}
-	testutil.Until(t, "the other one is reaped", noChildren)
+	testutil.Until(t, "the orphan is reaped", noChildren)
 	stop()
 	<-stopped
 }
 
-// ReapOrphans reaps what is there when it begins, and returns when told to.
+// ReapOrphans reaps orphans from before its beginning, and returns when its context ends.
 func TestReapOrphansReturns(t *testing.T) {
 	p, err := os.StartProcess("/bin/true", []string{"true"}, &os.ProcAttr{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Release()
-	testutil.Until(t, "it has died", func() bool { return state(p.Pid) == 'Z' })
+	testutil.Until(t, "the orphan has died", func() bool { return state(p.Pid) == 'Z' })
 	ctx, stop := context.WithCancel(t.Context())
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
 		ReapOrphans(ctx)
 	}()
-	testutil.Until(t, "it is reaped", noChildren)
+	testutil.Until(t, "the orphan is reaped", noChildren)
 	stop()
 	select {
 	case <-stopped:
 	case <-time.After(10 * time.Second):
-		t.Fatal("still there 10s after the stop")
+		t.Fatal("ReapOrphans still runs 10s after the stop")
 	}
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action/dial"
 )
 
-// peer is the server's side of a connection that a test has a script for.
+// peer is the server's side of a connection, for the scripts of tests.
 type peer struct {
 	*http2.Framer
 	conn  net.Conn
@@ -32,8 +32,8 @@ type peer struct {
 	hpack *hpack.Encoder
 }
 
-// script is a raw server that has read the client's preface. When the script has come
-// to its end, the peer does nothing but read.
+// script returns a raw server that reads the client's preface and then runs a script. After the
+// script, the peer only reads.
 func script(serve func(p *peer)) func(net.Conn) {
 	return func(conn net.Conn) {
 		if _, err := io.ReadFull(conn, make([]byte, len(http2.ClientPreface))); err != nil {
@@ -47,7 +47,7 @@ func script(serve func(p *peer)) func(net.Conn) {
 	}
 }
 
-// encrypted returns what makes a raw server one of HTTP/2 over TLS.
+// encrypted returns a function that puts TLS with HTTP/2 before a raw server.
 func encrypted(t *testing.T) func(serve func(net.Conn)) func(net.Conn) {
 	t.Helper()
 	certificates := actiontest.WebServer(t, nil, actiontest.Protocols((*http.Protocols).SetHTTP1), true).TLS.Certificates
@@ -82,7 +82,7 @@ func (p *peer) headers() {
 	}
 }
 
-// begin says that the peer takes what settings says, and waits for a request.
+// begin sends settings and waits for a request.
 func (p *peer) begin(settings ...http2.Setting) uint32 {
 	p.WriteSettings(settings...)
 	return p.request()
@@ -102,16 +102,16 @@ func (p *peer) head(id uint32, last bool, list ...string) {
 	p.WriteHeaders(http2.HeadersFrameParam{StreamID: id, EndHeaders: true, EndStream: last, BlockFragment: p.fields(list...)})
 }
 
-// well sends the headers of an answer.
+// well sends the headers of a good answer.
 func (p *peer) well(id uint32, more ...string) {
 	p.head(id, false, append([]string{":status", "200", "content-type", "application/grpc"}, more...)...)
 }
 
-// message is one of grpc with its prefix.
+// message returns a gRPC message with its prefix.
 func message(content ...byte) []byte { return append(messagePrefix(len(content)), content...) }
 
-// same leaves of an outcome what both clients have to agree on. Why there was no
-// connection grpc-go does not tell.
+// same keeps the parts of an outcome on which both clients have to agree. grpc-go does not say
+// why there was no connection.
 func same(got action.Outcome) action.Outcome {
 	if strings.HasPrefix(got.Output, "timeout: failed to connect") {
 		return action.Outcome{Output: got.Output}
@@ -119,9 +119,9 @@ func same(got action.Outcome) action.Outcome {
 	return action.Outcome{Success: got.Success, Reason: got.Reason}
 }
 
-// alike makes both actions ask a server, and compares. How far an attempt gets until a
-// short timeout ends it is up to the machine, too: if it makes a difference there is more
-// time.
+// alike asks a server with both actions and compares their outcomes. With a short timeout, the
+// speed of the machine also decides how far an attempt gets: if the outcomes differ, both
+// actions get more time.
 func alike(t *testing.T, name string, serve func(net.Conn), timeout time.Duration, service, mode string) {
 	t.Helper()
 	address := actiontest.Raw(t, serve)
@@ -138,7 +138,7 @@ func alike(t *testing.T, name string, serve func(net.Conn), timeout time.Duratio
 	}
 }
 
-// differs says in what the two actions differ.
+// differs returns the difference between the two actions' outcomes.
 func differs(t *testing.T, address string, timeout time.Duration, service, mode string) string {
 	t.Helper()
 	host, port := actiontest.Split(address)
@@ -149,7 +149,7 @@ func differs(t *testing.T, address string, timeout time.Duration, service, mode 
 	}
 	action := New(target, probe)
 	began := time.Now()
-	for range 2 { // what is remembered changes nothing
+	for range 2 { // whatever the action remembers changes nothing
 		got, err := actiontest.Tried(t, action)
 		if err != nil || same(got) != same(want) {
 			return fmt.Sprintf("error %v\ngot  %s %.500s\nwant %s %.500s", err, got.Reason, got.Output, want.Reason, want.Output)
@@ -161,7 +161,7 @@ func differs(t *testing.T, address string, timeout time.Duration, service, mode 
 	return ""
 }
 
-// Whatever a server answers, result, reason and text are those of grpc-go.
+// Whatever a server answers, success, failure and reason are the same as with grpc-go.
 func TestGRPCAlike(t *testing.T) {
 	overTLS := encrypted(t)
 	for name, c := range answers() {
@@ -178,7 +178,8 @@ func TestGRPCAlike(t *testing.T) {
 	}
 }
 
-// So they are when a server is none of HTTP/2.
+// A server that does not speak HTTP/2 also has the same outcome, text included, as with
+// grpc-go.
 func TestGRPCAlikeUnconnected(t *testing.T) {
 	long := strings.Repeat("x", 20000)
 	var all sync.WaitGroup
@@ -212,7 +213,7 @@ func TestGRPCAlikeUnconnected(t *testing.T) {
 	all.Wait()
 }
 
-// A server sees the same of both, but for the time that is left.
+// A server sees the same requests from both clients, except for the time that is left.
 func TestGRPCSeenAlike(t *testing.T) {
 	for _, service := range []string{"", "a.b.C"} {
 		seen := make(chan []string, 1)
@@ -228,7 +229,7 @@ func TestGRPCSeenAlike(t *testing.T) {
 				switch frame := frame.(type) {
 				case *http2.SettingsFrame:
 					if frame.IsAck() {
-						continue // sooner or later than the request
+						continue // may come before or after the request
 					}
 				case *http2.MetaHeadersFrame:
 					for _, f := range frame.Fields {
@@ -263,7 +264,7 @@ func TestGRPCSeenAlike(t *testing.T) {
 			lists = append(lists, strings.Join(<-seen, "\n"))
 		}
 		if lists[0] != lists[1] {
-			t.Errorf("the usual way:\n%s\nthis one:\n%s", lists[0], lists[1])
+			t.Errorf("the usual way:\n%s\nthis way:\n%s", lists[0], lists[1])
 		}
 	}
 }

@@ -16,11 +16,11 @@ import (
 	"github.com/prober-exporter/prober_exporter/config"
 )
 
-// answer is how a server answers that a test has a script for.
+// answer is a script for a server's answer.
 type answer struct {
 	serve   func(p *peer)
 	service string
-	late    bool // the timeout is what ends it
+	late    bool // the timeout ends the attempt
 }
 
 func targetOf(host string) *config.Target { return &config.Target{Host: host} }
@@ -38,8 +38,8 @@ func (p *peer) rest(id uint32) {
 	p.head(id, true, "grpc-status", "0")
 }
 
-// answers are those that do not come about at random, by name: servers that wait for what
-// the client does, or that go on and on.
+// answers returns the answers, by name, that do not come about at random: of servers that wait
+// for the client's acts, or that never stop.
 func answers() map[string]answer {
 	long := strings.Repeat("x", 3000)
 	says := func(say func(p *peer, id uint32)) answer { return answer{serve: func(p *peer) { say(p, p.begin()) }} }
@@ -65,7 +65,7 @@ func answers() map[string]answer {
 			p.head(id, true, "grpc-status", "0")
 		})
 	}
-	sized := func(size int) answer { // six bytes and the content
+	sized := func(size int) answer { // six bytes are around the content
 		return data(func(p *peer, id uint32) {
 			for chunk := range slices.Chunk(message(answerOf(size-6)...), 9000) {
 				p.WriteData(id, false, chunk)
@@ -231,7 +231,7 @@ func answers() map[string]answer {
 	return set
 }
 
-// on goes on until the client has hung up.
+// on repeats write until the client has hung up.
 func (p *peer) on(write func() error) {
 	for write() == nil {
 		continue
@@ -241,7 +241,7 @@ func (p *peer) on(write func() error) {
 // endless sends headers of more than 64 KiB.
 func (p *peer) endless(id uint32) {
 	p.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: p.fields(":status", "200", "content-type", "application/grpc")})
-	for range 22 { // more, and the framer breaks the connection
+	for range 22 { // with more, the framer would break the connection
 		p.WriteContinuation(id, false, p.fields("x-a", strings.Repeat("x", 3000)))
 	}
 	p.WriteContinuation(id, true, nil)
@@ -249,7 +249,7 @@ func (p *peer) endless(id uint32) {
 	p.head(id, true, "grpc-status", "0")
 }
 
-// narrow answers a long request that keeps to windows of 65535 bytes.
+// narrow gives a good answer to a long request that keeps to windows of 65535 bytes.
 func (p *peer) narrow() {
 	for size := 0; size < 65535; {
 		frame, err := p.ReadFrame()

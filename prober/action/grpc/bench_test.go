@@ -20,12 +20,11 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action/actiontest"
 )
 
-// grpcServerEnv makes the test binary the server of the next benchmarks; its value is
-// the mode.
+// grpcServerEnv makes the test binary the server of the next benchmarks. Its value is the mode.
 const grpcServerEnv = "PROBER_EXPORTER_BENCH_GRPC"
 
-// BenchmarkGRPCServer is that server: a process of its own, so that what is measured
-// is the client alone.
+// BenchmarkGRPCServer is that server. It has a process of its own, so that benchmarks measure
+// the client alone.
 func BenchmarkGRPCServer(b *testing.B) {
 	mode, ok := os.LookupEnv(grpcServerEnv)
 	if !ok {
@@ -35,7 +34,7 @@ func BenchmarkGRPCServer(b *testing.B) {
 	bufio.NewReader(os.Stdin).ReadString(0) // until the client has ended
 }
 
-// grpcServer starts it and returns its address.
+// grpcServer starts the server and returns its address.
 func grpcServer(b *testing.B, mode string) string {
 	b.Helper()
 	child := exec.CommandContext(b.Context(), os.Args[0], "-test.run=^$", "-test.bench=^BenchmarkGRPCServer$", "-test.benchtime=1x")
@@ -63,8 +62,7 @@ func grpcServer(b *testing.B, mode string) string {
 
 type maker = func(*config.Target, *config.Probe) action.Func
 
-// ofClient runs attempts and reports what they cost the client: all its CPU, and, as
-// in any benchmark, its allocations.
+// ofClient runs attempts and reports the client's costs: all its CPU time and its allocations.
 func ofClient(b *testing.B, mode string, action maker, run func(once func())) {
 	b.Helper()
 	host, port := actiontest.Split(grpcServer(b, mode))
@@ -82,7 +80,7 @@ func ofClient(b *testing.B, mode string, action maker, run func(once func())) {
 	b.ReportMetric(float64((actiontest.CPU(b)-began).Microseconds())/float64(b.N), "cpu-us/op")
 }
 
-// fast is one attempt after the other.
+// fast makes one attempt after the other.
 func fast(b *testing.B, mode string, action maker) {
 	b.Helper()
 	ofClient(b, mode, action, func(once func()) {
@@ -92,7 +90,7 @@ func fast(b *testing.B, mode string, action maker) {
 	})
 }
 
-// paced is 1,000 attempts a second, so many at a time.
+// paced makes 1,000 attempts a second, together at a time.
 func paced(b *testing.B, action maker, together int) {
 	b.Helper()
 	ofClient(b, "", action, func(once func()) {

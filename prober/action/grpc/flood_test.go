@@ -22,7 +22,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action/actiontest"
 )
 
-// floods are servers that go on and on.
+// floods returns servers that never stop sending.
 func floods() map[string]func(net.Conn) {
 	repeat := func(begin func(p *peer, id uint32), again func(p *peer, id uint32) error) func(net.Conn) {
 		return script(func(p *peer) {
@@ -79,8 +79,8 @@ func floods() map[string]func(net.Conn) {
 	}
 }
 
-// A server that goes on and on is not well, takes no more time than there is, and no
-// more memory than 4 MiB.
+// An attempt at a server that never stops sending does not succeed, ends in time, and takes at
+// most 4 MiB of memory.
 func TestGRPCFloods(t *testing.T) {
 	const timeout = 150 * time.Millisecond
 	overTLS := encrypted(t)
@@ -109,7 +109,8 @@ func TestGRPCFloods(t *testing.T) {
 			if took := time.Since(began); took > timeout+2*time.Second {
 				t.Errorf("%s: took %v, timeout %v", name, took, timeout)
 			}
-			// What is held goes on growing; what only passes through, a sample may miss.
+			// Memory that the attempt keeps goes on growing. A sample may miss
+			// memory that it uses only for a moment.
 			if held = held[len(held)/2:]; len(held) > 0 && slices.Min(held) > base+4<<20 {
 				t.Errorf("%s: %d bytes in use, %d before", name, slices.Min(held), base)
 			}
@@ -117,7 +118,7 @@ func TestGRPCFloods(t *testing.T) {
 	}
 }
 
-// heap is how much is in use, with what is allocated while it is looked at.
+// heap returns the memory in use after a garbage collection.
 func heap() uint64 {
 	runtime.GC()
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
@@ -125,8 +126,7 @@ func heap() uint64 {
 	return live[0].Value.Uint64()
 }
 
-// inMemory makes a check talk to a server in memory, which has the time that the test
-// has.
+// inMemory makes a check talk to a server in memory, with the time of the test's bubble.
 func inMemory(ctx context.Context, g *check, ready time.Duration, serve func(p *peer)) ending {
 	client, server := net.Pipe()
 	now := time.Now()
@@ -145,7 +145,7 @@ func checkOf(timeout time.Duration) *check {
 	return &check{address: "a:1", timeout: timeout, question: newQuestion("a:1", false, "", timeout)}
 }
 
-// A connection has 20 s to be ready; after that, an answer has the whole timeout.
+// A connection has 20 s to be ready. After that, an answer has the whole timeout.
 func TestGRPCReady(t *testing.T) {
 	for _, careful := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -16,7 +16,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action/dial"
 )
 
-// heardBytes is what comes of bytes from a server, after a glance or without.
+// heardBytes returns the ending of a call that gets these bytes from a server, with a glance or
+// without.
 func heardBytes(data []byte, glance bool) ending {
 	g := checkOf(10 * time.Second)
 	client, server := net.Pipe()
@@ -39,8 +40,8 @@ func heardBytes(data []byte, glance bool) ending {
 	return newCall(a, client, s, true).run()
 }
 
-// Whatever a server says, it ends well or badly, not in a panic, and what is seen at
-// a glance is what is seen when one looks closely.
+// Whatever a server says, the call ends without a panic, and the glance agrees with the close
+// look.
 func FuzzGRPCAnswer(f *testing.F) {
 	for seed := range uint64(300) {
 		s := randomServer(seed)

@@ -26,7 +26,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action/dial"
 )
 
-// Everything but SERVING is a failure and no error, with the kubelet's text.
+// Every answer but SERVING is a failure and no error, with the kubelet's text.
 func TestGRPC(t *testing.T) {
 	healthy := actiontest.RPC(t, false, true)
 	for service, want := range map[string]action.Outcome{
@@ -58,7 +58,7 @@ func TestGRPC(t *testing.T) {
 	}
 }
 
-// Each mode is well with its own kind of server and with no other.
+// Each mode succeeds with its own kind of server and with no other.
 func TestGRPCModes(t *testing.T) {
 	servers := map[string]string{"Plaintext": actiontest.RPC(t, false, true), "TLS": actiontest.RPC(t, true, true)}
 	var all sync.WaitGroup
@@ -83,8 +83,8 @@ func TestGRPCModes(t *testing.T) {
 	all.Wait()
 }
 
-// When a connection does not come about, the output is the kubelet's and the reason
-// what the server let us know.
+// If no connection comes about, the output is the kubelet's, and the reason says what the
+// server did.
 func TestGRPCUnconnected(t *testing.T) {
 	const timeout = 700 * time.Millisecond
 	var all sync.WaitGroup
@@ -111,7 +111,7 @@ func TestGRPCUnconnected(t *testing.T) {
 			began := time.Now()
 			got, err := actiontest.Tried(t, grpcProbe(c.address, timeout, "", c.mode))
 			if took := time.Since(began); took < timeout {
-				t.Errorf("%s: gave up after %v, not at the deadline", c.name, took)
+				t.Errorf("%s: the attempt ended after %v, not at the deadline", c.name, took)
 			}
 			want := action.Outcome{
 				Reason: c.want,
@@ -148,7 +148,8 @@ func TestGRPCUnconnected(t *testing.T) {
 			t.Errorf("%s: got %+v, want %s", c.name, got, c.want)
 		}
 	}
-	// A server may also begin well. What follows is up to how far the client has come.
+	// A server may also begin well. The outcome then depends on how far the client has
+	// come.
 	settings := string([]byte{0, 0, 0, 4, 0, 0, 0, 0, 0}) // an empty SETTINGS frame
 	for _, then := range []string{"", strings.Repeat("nonsense", 10)} {
 		f := grpcProbe(actiontest.Raw(t, func(conn net.Conn) { actiontest.Say(settings + then)(conn); actiontest.Mute(conn) }), 300*time.Millisecond, "", "")
@@ -158,8 +159,8 @@ func TestGRPCUnconnected(t *testing.T) {
 	}
 }
 
-// A connection that is refused at first is tried again until the deadline, like the
-// kubelet's.
+// If a connection is refused at first, the action tries again until the deadline, like the
+// kubelet.
 func TestGRPCTriesAgain(t *testing.T) {
 	address := actiontest.ClosedPort(t)
 	time.AfterFunc(200*time.Millisecond, func() {
@@ -176,8 +177,8 @@ func TestGRPCTriesAgain(t *testing.T) {
 	}
 }
 
-// A server is told who asks and what, and nothing else; an answer of more than 32 KiB
-// is none.
+// A request tells a server who asks for what, and nothing else. An answer of more than 32 KiB
+// is a failure.
 func TestGRPCRequest(t *testing.T) {
 	seen := make(chan metadata.MD, 1)
 	size := 0
@@ -214,7 +215,7 @@ func TestGRPCRequest(t *testing.T) {
 	<-seen
 }
 
-// A proxy of the environment is not asked.
+// The action does not use a proxy of the environment.
 func TestGRPCIgnoresProxy(t *testing.T) {
 	for _, name := range []string{"http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "ALL_PROXY"} {
 		t.Setenv(name, "http://"+actiontest.ClosedPort(t))
@@ -222,7 +223,8 @@ func TestGRPCIgnoresProxy(t *testing.T) {
 	_, port := actiontest.Split(actiontest.RPC(t, false, true))
 	f := New(&config.Target{Host: "localhost.localdomain"}, &config.Probe{GRPC: &config.GRPC{Port: port}, Timeout: 10 * time.Second})
 	if _, err := net.LookupHost("localhost.localdomain"); err != nil {
-		// A name that a proxy would be asked for; without one the address has to do.
+		// A client would ask a proxy for this host; without a proxy, the host is this
+		// machine.
 		f = grpcProbe(dial.HostPort("0.0.0.0", port), 10*time.Second, "", "")
 	}
 	if got := actiontest.Attempt(t, f); !got.Success {
@@ -230,8 +232,7 @@ func TestGRPCIgnoresProxy(t *testing.T) {
 	}
 }
 
-// An attempt ends at once when it is stopped, with an error, in the dial and in the
-// call.
+// A stop ends an attempt at once with an error, in the dial and in the call.
 func TestGRPCStop(t *testing.T) {
 	for name, f := range map[string]action.Func{
 		"dial": grpcProbe(actiontest.Raw(t, actiontest.Mute), time.Minute, "", ""),
@@ -247,8 +248,8 @@ func TestGRPCStop(t *testing.T) {
 	}
 }
 
-// answerOf is a HealthCheckResponse that says SERVING, and carries a field that nobody
-// knows, of that size.
+// answerOf returns a HealthCheckResponse that says SERVING and has an unknown field of the
+// given size.
 func answerOf(size int) []byte {
 	answer := []byte{1 << 3, 1}
 	if size > 0 {
@@ -268,7 +269,7 @@ func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {
 func (rawCodec) Unmarshal(mem.BufferSlice, any) error { return nil }
 func (rawCodec) Name() string                         { return "raw" }
 
-// grpcProbe is a grpc action.
+// grpcProbe returns a grpc action.
 func grpcProbe(address string, timeout time.Duration, service, mode string) action.Func {
 	return New(actiontest.GRPC(address, timeout, service, mode))
 }

@@ -19,14 +19,15 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// casesEnv is how many random answers are tried, instead of 300; casesFromEnv is the seed
-// of the first.
+// casesEnv is how many random answers the test tries, instead of 300. casesFromEnv is the seed
+// of the first answer.
 const casesEnv, casesFromEnv = "PROBER_GRPC_CASES", "PROBER_GRPC_SEED"
 
 // telling are seeds that have told the two clients apart, or a mutant from the original.
 var telling = []uint64{104361, 107726}
 
-// Whatever frames a server answers with, success, failure and reason are those of grpc-go.
+// Whatever frames a server answers with, success, failure and reason are the same as with
+// grpc-go.
 func TestGRPCAgreesAtRandom(t *testing.T) {
 	number := func(name string, otherwise uint64) uint64 {
 		if n, err := strconv.ParseUint(os.Getenv(name), 10, 64); err == nil {
@@ -78,7 +79,7 @@ func (s *scripted) serve(conn net.Conn) {
 	})(conn)
 }
 
-// randomServer is a server that answers well but for a few things.
+// randomServer returns a server that answers well except for a few things.
 func randomServer(seed uint64) *scripted {
 	r := &random{Rand: rand.New(rand.NewPCG(seed, 0))}
 	s := &scripted{hangUp: r.chance(4)}
@@ -92,7 +93,7 @@ func randomServer(seed uint64) *scripted {
 	p.AllowIllegalWrites = true
 	p.hpack = hpack.NewEncoder(&p.block)
 	steps := []step{headersStep, messageStep, trailersStep}
-	for r.chance(2) { // one more, one less, one other
+	for r.chance(2) { // adds, removes or replaces a step
 		at := r.IntN(len(steps))
 		switch r.IntN(6) {
 		case 0:
@@ -107,8 +108,8 @@ func randomServer(seed uint64) *scripted {
 		}
 	}
 	if r.chance(12) {
-		// Nothing comes beside this: what grpc-go makes of the rest depends on how fast it is
-		// to ask again.
+		// Nothing else may come with this step: after it, grpc-go's outcome depends on
+		// how fast grpc-go asks again.
 		steps = []step{pick(r, unread...)}
 	}
 	for _, step := range steps {
@@ -119,22 +120,22 @@ func randomServer(seed uint64) *scripted {
 	if len(s.answer) > 0 && r.chance(6) {
 		at, bit := r.IntN(len(s.answer)), byte(1)<<r.IntN(8)
 		s.answer[at] ^= bit
-		s.hangUp = true // a frame may never come to its end: of such grpc-go reads the beginning
+		s.hangUp = true // grpc-go reads the beginning of a frame that never comes to its end
 		s.steps = append(s.steps, fmt.Sprintf("byte %d ^ %#x", at, bit))
 	}
 	return s
 }
 
-// random is where a server's answer comes from.
+// random is the source of a server's answer.
 type random struct {
 	*rand.Rand
 	bytes bytes.Buffer
 }
 
-// chance is true once in n times.
+// chance reports true once in n times.
 func (r *random) chance(n int) bool { return r.IntN(n) == 0 }
 
-// stream is the question's, mostly.
+// stream returns the request's stream most of the time.
 func (r *random) stream() uint32 {
 	if r.chance(10) {
 		return uint32(r.IntN(4))
@@ -142,7 +143,7 @@ func (r *random) stream() uint32 {
 	return 1
 }
 
-// pick returns one of a list.
+// pick returns an element of a list.
 func pick[T any](r *random, list ...T) T { return list[r.IntN(len(list))] }
 
 // step is a part of an answer.
@@ -151,7 +152,7 @@ type step struct {
 	write func(r *random, p *peer)
 }
 
-// The parts of a good answer. Each is as it should be, most of the time.
+// These are the parts of a good answer. Most of the time each is correct.
 var (
 	headersStep = step{"headers", func(r *random, p *peer) {
 		list := []string{":status", "200", "content-type", "application/grpc"}
@@ -199,7 +200,7 @@ var (
 	}}
 )
 
-// head writes a block of headers, with more fields and in pieces some of the time.
+// head writes a block of headers, sometimes with more fields, sometimes in pieces.
 func (r *random) head(p *peer, last bool, list ...string) {
 	for r.chance(4) {
 		list = append(list, pick(r, "grpc-encoding", "x-a", "x-a-bin", "grpc-message", "date", ":path", "X-Upper", "connection", "content-type", "grpc-status", ":status"),
@@ -223,13 +224,13 @@ func (r *random) head(p *peer, last bool, list ...string) {
 	p.WriteHeaders(h)
 }
 
-// unread are the ways to say that nobody has looked at the request.
+// unread are the ways to say that the server has not looked at the request.
 var unread = []step{
 	{"refused", func(_ *random, p *peer) { p.WriteRSTStream(1, http2.ErrCodeRefusedStream) }},
 	{"goaway 0", func(_ *random, p *peer) { p.WriteGoAway(0, http2.ErrCodeNo, nil) }},
 }
 
-// noise is what may come between, or instead.
+// noise are steps that may come between or instead of the parts of a good answer.
 var noise = []step{
 	headersStep, messageStep, trailersStep,
 	{"trailers only", func(r *random, p *peer) {

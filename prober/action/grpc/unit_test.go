@@ -22,14 +22,14 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action/actiontest"
 )
 
-// A server is told the version that the module graph has for the tests.
+// The version that servers see is the version of grpc-go in the module graph.
 func TestGRPCVersion(t *testing.T) {
 	if version != grpc.Version {
 		t.Errorf("%s, but the reference is %s", version, grpc.Version)
 	}
 }
 
-// What stands in the place of the authority is as in a URL.
+// The authority is written as in a URL.
 func TestGRPCAuthority(t *testing.T) {
 	for address, want := range map[string]string{
 		"127.0.0.1:80":       "127.0.0.1:80",
@@ -45,7 +45,7 @@ func TestGRPCAuthority(t *testing.T) {
 	}
 }
 
-// A server is told the timeout in eight digits at most, and never less than there is.
+// The timeout field has eight digits at most, and never says less than the timeout.
 func TestGRPCTimeoutField(t *testing.T) {
 	for timeout, want := range map[time.Duration]string{
 		1:                      "1m",
@@ -61,8 +61,8 @@ func TestGRPCTimeoutField(t *testing.T) {
 	}
 }
 
-// After a failed try the next one waits: 1 s, then 1.6 times as long each time, give
-// or take a fifth, and never more than 2 minutes and a fifth.
+// After failed tries the action waits for 1 s, then 1.6 times as long each time, give or take a
+// fifth, and never more than 2 minutes and a fifth.
 func TestGRPCPauses(t *testing.T) {
 	if got := pauseAfter(0); got != time.Second {
 		t.Errorf("after the first: %v", got)
@@ -75,7 +75,7 @@ func TestGRPCPauses(t *testing.T) {
 	}
 }
 
-// Over TLS, too, a server sees the same as of grpc-go.
+// Over TLS, too, a server sees the same as from grpc-go.
 func TestGRPCHello(t *testing.T) {
 	certificate := actiontest.WebServer(t, nil, actiontest.Protocols((*http.Protocols).SetHTTP1), true).TLS.Certificates[0]
 	hellos := make(chan string, 10)
@@ -87,7 +87,7 @@ func TestGRPCHello(t *testing.T) {
 				return nil, nil
 			},
 			NextProtos: []string{"h2"},
-		}).Handshake() // and hangs up
+		}).Handshake() // then hangs up
 	})
 	_, port := actiontest.Split(address)
 	for _, host := range []string{"127.0.0.1", "localhost"} {
@@ -102,12 +102,12 @@ func TestGRPCHello(t *testing.T) {
 			ended.Wait()
 		}
 		if seen[0] != seen[1] {
-			t.Errorf("%s: the usual way:\n%s\nthis one:\n%s", host, seen[0], seen[1])
+			t.Errorf("%s: the usual way:\n%s\nthis way:\n%s", host, seen[0], seen[1])
 		}
 	}
 }
 
-// What has been acknowledged at a glance is not acknowledged again.
+// The call does not acknowledge again what the glance has acknowledged.
 func TestGRPCAcknowledgesOnce(t *testing.T) {
 	acks := make(chan [2]int, 1)
 	address := actiontest.Raw(t, script(func(p *peer) {
@@ -135,11 +135,12 @@ func TestGRPCAcknowledgesOnce(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	if n := <-acks; n != [2]int{1, 1} {
-		t.Errorf("%d SETTINGS and %d PING are acknowledged, of one each", n[0], n[1])
+		t.Errorf("the client acknowledged %d SETTINGS and %d PING, want one each", n[0], n[1])
 	}
 }
 
-// A server that cancels when the time is up has run out of it; else it has failed.
+// If a server cancels when the time is up, the attempt has timed out. If it cancels earlier,
+// the call has failed.
 func TestGRPCCanceled(t *testing.T) {
 	for _, c := range []struct {
 		code     http2.ErrCode
@@ -157,8 +158,8 @@ func TestGRPCCanceled(t *testing.T) {
 	}
 }
 
-// A request for which a server has no stream is made again at once, but three times at most; and
-// after each failure in a row the next try waits longer.
+// If a server has no stream for a request, the action repeats the request at once, but three
+// times at most. After each failure in a row the next try waits longer.
 func TestGRPCConnections(t *testing.T) {
 	for name, c := range map[string]struct {
 		timeout time.Duration
@@ -168,7 +169,7 @@ func TestGRPCConnections(t *testing.T) {
 		"sent away": {900 * time.Millisecond, script(func(p *peer) {
 			p.WriteSettings(http2.Setting{ID: http2.SettingMaxConcurrentStreams})
 			p.WriteGoAway(0, http2.ErrCodeNo, nil)
-		}), 5}, // the first came too early
+		}), 5}, // the first request came too early
 		"resets": {3200 * time.Millisecond, actiontest.ResetBy(""), 3}, // after 1 s and 2.6 s
 	} {
 		t.Run(name, func(t *testing.T) {

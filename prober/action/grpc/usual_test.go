@@ -27,37 +27,37 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action/dial"
 )
 
-// The usual way to make a grpc probe, as in the kubelet: grpc-go, a client per attempt.
-// It is what the action by hand is held against.
+// The usual way to make a grpc probe, as in the kubelet: grpc-go, with a client for each
+// attempt. Tests compare the action by hand with this way.
 
 // usualBuffer is the size of a connection's read and write buffer, for one message
 // each way.
 const usualBuffer = 4 << 10
 
-// The library logs to stderr in a format of its own; what goes wrong is in the
-// outcome. It has to be told before it is used, hence at this point.
+// The library logs to stderr in a format of its own, although the outcome has every error. The
+// logger must be set before the library is used, hence here.
 var _ = func() grpclog.LoggerV2 {
 	silent := grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard)
 	grpclog.SetLoggerV2(silent)
 	return silent
 }()
 
-// usual is what the attempts of a grpc probe have in common.
+// usual is what the attempts of a grpc probe share.
 type usual struct {
 	address string
-	target  string // the address as grpc takes it
+	target  string // the address in the form that grpc takes
 	timeout time.Duration
 	request *healthpb.HealthCheckRequest
 	mode    string
 	options []grpc.DialOption
 }
 
-// newUsual returns the action of the kubelet's way.
+// newUsual returns the action in the kubelet's way.
 func newUsual(t *config.Target, p *config.Probe) action.Func {
 	address := dial.HostPort(t.Host, p.GRPC.Port)
 	g := &usual{
 		address: address,
-		// Escaped, so that the zone of an IPv6 address passes through.
+		// The path is escaped so that the zone of an IPv6 address passes through.
 		target:  (&url.URL{Scheme: "passthrough", Path: "/" + address}).String(),
 		timeout: p.Timeout,
 		request: &healthpb.HealthCheckRequest{Service: p.GRPC.Service},
@@ -114,8 +114,8 @@ func (g *usual) attempt(ctx context.Context) (action.Outcome, error) {
 	return action.Outcome{Success: true, Output: "service healthy"}, nil
 }
 
-// connectUsual waits until client is connected, through as many attempts as there is time
-// for, or returns false when ctx is done (rule 12.1).
+// connectUsual waits until client is connected, and makes as many tries as there is time for.
+// It returns false when ctx is done (rule 12.1).
 func connectUsual(ctx context.Context, client *grpc.ClientConn) bool {
 	for {
 		state := client.GetState()
@@ -132,15 +132,15 @@ func connectUsual(ctx context.Context, client *grpc.ClientConn) bool {
 	}
 }
 
-// hangUpUsual closes client. That begins with a goodbye, which grpc lets a peer that does
-// not read delay by seconds: here by no more than what is left of ctx. The reset is
-// not armed before the outcome is known, so that the outcome is never that of the reset.
+// hangUpUsual closes client, which begins with a goodbye. grpc lets a peer that does not read
+// delay the goodbye by seconds, hangUpUsual only by the time left of ctx. The reset is armed
+// only after the outcome is known, so that the reset cannot change the outcome.
 func hangUpUsual(ctx context.Context, client *grpc.ClientConn, conns *dial.Conns) {
 	defer context.AfterFunc(ctx, conns.Reset)()
 	_ = client.Close()
 }
 
-// unanswered is the outcome of a call that ended in an error (rule 12.3).
+// unanswered returns the outcome of a call that ended in an error (rule 12.3).
 func (g *usual) unanswered(ctx context.Context, err error) (action.Outcome, error) {
 	if ctx.Err() != nil {
 		return action.CutShort(ctx)
@@ -161,8 +161,8 @@ func (g *usual) unanswered(ctx context.Context, err error) (action.Outcome, erro
 	}
 }
 
-// credentials returns what the connections are secured with, new ones for each
-// attempt: nothing is shared, and a probe at rest holds nothing.
+// credentials returns new credentials for each attempt: attempts share nothing, and a probe at
+// rest holds nothing.
 func (g *usual) credentials() credentials.TransportCredentials {
 	if g.mode == "TLS" {
 		return credentials.NewTLS(&tls.Config{InsecureSkipVerify: true}) // as httpGet over HTTPS

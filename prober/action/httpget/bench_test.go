@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { actiontest.Main(m) }
 
-// usualHTTP asks as a kubelet does: net/http, and a transport for each attempt.
+// usualHTTP asks as a kubelet does: with net/http, and with a transport for each attempt.
 func usualHTTP(url string) action.Func {
 	return func(ctx context.Context) (action.Outcome, error) {
 		transport := &http.Transport{
@@ -58,7 +58,7 @@ func BenchmarkBesideUsual(b *testing.B) {
 	}
 }
 
-// BenchmarkAlone counts what an attempt allocates, and nothing of its server.
+// BenchmarkAlone counts the allocations of an attempt without those of its server.
 func BenchmarkAlone(b *testing.B) {
 	plain, secure, _ := actiontest.ServedApart(b)
 	for name, f := range map[string]action.Func{

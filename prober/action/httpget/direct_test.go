@@ -22,7 +22,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action/actiontest"
 )
 
-// bothWays is a probe that asks directly, and the same one that leaves all to net/http.
+// bothWays returns a probe that asks directly, and the same probe that leaves everything to
+// net/http.
 func bothWays(address string, timeout time.Duration, h config.HTTPGet) (direct, library action.Func) {
 	host, port := actiontest.Split(address)
 	h.Port.Number = port
@@ -32,13 +33,13 @@ func bothWays(address string, timeout time.Duration, h config.HTTPGet) (direct, 
 	return New(t, p), reference.attempt
 }
 
-// hearer is a raw server that keeps what each connection has sent it first.
+// hearer keeps what raw servers read from each connection.
 type hearer struct {
 	mu    sync.Mutex
 	heard []string
 }
 
-// over serves each connection with serve; what that one reads is kept.
+// over returns a server that serves each connection with serve and keeps what serve reads.
 func (h *hearer) over(serve func(net.Conn)) func(net.Conn) {
 	return func(conn net.Conn) {
 		h.mu.Lock()
@@ -49,8 +50,8 @@ func (h *hearer) over(serve func(net.Conn)) func(net.Conn) {
 	}
 }
 
-// take returns what has been heard since the last call, but for what others on this
-// machine have sent, who look for a server that had the port before.
+// take returns what the servers have read since the last call. It leaves out requests of other
+// programs on this machine, which look for a server that had the port before.
 func (h *hearer) take() (heard []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -74,7 +75,7 @@ func (c *hearing) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// What a probe sends is what net/http sends, to the byte and on as many connections.
+// A probe sends the same bytes as net/http, on as many connections.
 func TestDirectSendsTheSame(t *testing.T) {
 	var h hearer
 	address := actiontest.Raw(t, h.over(func(conn net.Conn) {
@@ -97,7 +98,7 @@ func TestDirectSendsTheSame(t *testing.T) {
 	for _, c := range []struct {
 		path    string
 		headers []config.Header
-		direct  bool // or left to net/http
+		direct  bool // not left to net/http
 	}{
 		{"/", nil, true},
 		{"", nil, true},
@@ -157,8 +158,8 @@ func TestDirectSendsTheSame(t *testing.T) {
 	}
 }
 
-// stay reads until the client has closed the connection: its goodbye over TLS comes
-// before that, and an answer to it would be one to the request, too.
+// stay reads until the client has closed the connection. Over TLS the client's goodbye comes
+// before that, and an answer to the goodbye would count as an answer to the request.
 func stay(conn net.Conn) {
 	actiontest.Mute(conn)
 	if h, ok := conn.(*hearing); ok {
@@ -168,15 +169,15 @@ func stay(conn net.Conn) {
 	}
 }
 
-// ownPort is the port of our own end of a connection, as texts of errors have it; and
-// late is what comes before net/http's word that time has run out: the context's, most
-// of the time, or that of a read which has ended sooner.
+// ownPort matches the agent's own port in the texts of errors. late matches the error before
+// net/http's words for a timeout: usually the context's error, sometimes that of a read that
+// ended sooner.
 var (
 	ownPort = regexp.MustCompile(`(\d+)->`)
 	late    = regexp.MustCompile(`(/p": |read body: ).* \(Client\.Timeout`)
 )
 
-// rawAnswers are what servers may answer, and what is not one.
+// rawAnswers are answers of servers, good and bad, and servers without an answer.
 var rawAnswers = func() map[string]func(net.Conn) {
 	const head = "HTTP/1.1 200 OK\r\n"
 	long := strings.Repeat("x", 1000)
@@ -260,12 +261,12 @@ var rawAnswers = func() map[string]func(net.Conn) {
 	}
 }()
 
-// Whatever a server answers, a probe that asks directly says what one says that leaves
-// all to net/http, and asks as often: without TLS and over it.
+// Whatever a server answers, with TLS or without, a probe that asks directly says the same as a
+// probe that leaves everything to net/http, and asks as often.
 func TestDirectHearsTheSame(t *testing.T) {
 	certificate := actiontest.WebServer(t, nil, actiontest.Protocols((*http.Protocols).SetHTTP1), true).TLS.Certificates[0]
 	var wg sync.WaitGroup
-	running := make(chan struct{}, 8) // many of them only wait for their timeout
+	running := make(chan struct{}, 8) // many of the attempts only wait for their timeout
 	for name, serve := range rawAnswers {
 		for _, scheme := range []string{"HTTP", "HTTPS"} {
 			if scheme == "HTTPS" && strings.HasPrefix(name, "resets") {
@@ -315,7 +316,8 @@ func TestDirectHearsTheSame(t *testing.T) {
 	wg.Wait()
 }
 
-// said is all that an attempt says, but for what may differ between two.
+// said returns everything that an attempt says, without the parts that may differ between two
+// attempts.
 func said(got action.Outcome, err error) string {
 	text := string(got.Reason) + "|" + got.Output
 	if got.Success {

@@ -17,14 +17,14 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action/actiontest"
 )
 
-// Whatever a server does, an attempt ends in time and says why.
+// Whatever a server does, an attempt ends in time and says why it failed.
 func TestHTTPGetHostileServers(t *testing.T) {
 	const head = "HTTP/1.1 200 OK\r\n"
 	long := strings.Repeat("x", 1000)
 	for _, c := range []struct {
 		name    string
 		serve   func(net.Conn)
-		want    action.Outcome // of Output, the text that it contains
+		want    action.Outcome // Output is a part of the text
 		wantErr string
 	}{
 		{name: "says nothing", serve: actiontest.Mute, want: action.Outcome{Reason: action.Timeout, Output: "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"}},
@@ -69,7 +69,7 @@ func TestHTTPGetHostileServers(t *testing.T) {
 	}
 }
 
-// Over HTTP/2, too, header and body are bounded.
+// Header and body are bounded over HTTP/2, too.
 func TestHTTPGetHostileHTTP2(t *testing.T) {
 	endless := actiontest.WebServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {

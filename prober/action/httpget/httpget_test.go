@@ -22,8 +22,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action/dial"
 )
 
-// A path is a URL reference of which scheme and host do not matter; what is none is a
-// path as it stands.
+// A path is a URL reference whose scheme and host do not matter. A path that is no URL
+// reference is used as it stands.
 func TestHTTPGetURL(t *testing.T) {
 	for _, c := range []struct {
 		scheme, host string
@@ -50,7 +50,7 @@ func TestHTTPGetURL(t *testing.T) {
 	}
 }
 
-// The host of the probe comes before that of the target.
+// The host of the probe overrides the host of the target.
 func TestHTTPGetHost(t *testing.T) {
 	host, port := actiontest.Split(actiontest.Web(t, actiontest.Site()))
 	h := config.HTTPGet{Host: host, Port: config.PortRef{Number: port}, Path: "/"}
@@ -60,7 +60,7 @@ func TestHTTPGetHost(t *testing.T) {
 	}
 }
 
-// The server sees exactly Accept, Connection and User-Agent, and what the probe sets.
+// The server sees exactly Accept, Connection and User-Agent, and the probe's own headers.
 func TestHTTPGetHeader(t *testing.T) {
 	seen := make(chan *http.Request, 1)
 	address := actiontest.Web(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen <- r }))
@@ -94,7 +94,7 @@ func TestHTTPGetHeader(t *testing.T) {
 				delete(want, name)
 			}
 		}
-		// Both lines of a repeated Connection count; in which order is net/http's affair.
+		// Both lines of a repeated Connection count, in the order of net/http.
 		if c.name == "Connection" && len(r.Header["Connection"]) == 2 {
 			r.Header["Connection"] = want["Connection"]
 		}
@@ -104,8 +104,8 @@ func TestHTTPGetHeader(t *testing.T) {
 	}
 }
 
-// A redirect is followed on its own host, whatever the port; one to another host is
-// itself the answer, with a warning.
+// The probe follows a redirect to its own host, whatever the port. A redirect to another host
+// is itself the answer, with a warning.
 func TestHTTPGetRedirects(t *testing.T) {
 	fail := actiontest.Web(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }))
 	well := actiontest.Web(t, actiontest.Site())
@@ -155,7 +155,7 @@ func TestHTTPGetRedirects(t *testing.T) {
 	}
 }
 
-// Nine redirects are followed; of ten, the tenth is refused.
+// The probe follows nine redirects and refuses the tenth.
 func TestHTTPGetTenthRedirect(t *testing.T) {
 	address := actiontest.Web(t, actiontest.Site())
 	for n, want := range map[int]bool{9: true, 10: false} {
@@ -166,7 +166,7 @@ func TestHTTPGetTenthRedirect(t *testing.T) {
 	}
 }
 
-// A body is kept up to 10240 bytes, and is longer without consequence.
+// The agent keeps a body up to 10240 bytes. A longer body has no consequence.
 func TestHTTPGetBody(t *testing.T) {
 	address := actiontest.Web(t, actiontest.Site())
 	for n, want := range map[int]int{0: 0, 10239: 10239, 10240: 10240, 10241: 10240, 1 << 20: 10240} {
@@ -177,8 +177,8 @@ func TestHTTPGetBody(t *testing.T) {
 	}
 }
 
-// Each protocol is spoken where it should be: HTTP/2 by ALPN over TLS unless it is
-// disabled, without TLS only with prior knowledge.
+// The probe speaks HTTP/2 over TLS if ALPN agrees and HTTP/2 is not disabled. Without TLS the
+// probe speaks HTTP/2 only with prior knowledge.
 func TestHTTPGetProtocols(t *testing.T) {
 	h1, h2, h2c := (*http.Protocols).SetHTTP1, (*http.Protocols).SetHTTP2, (*http.Protocols).SetUnencryptedHTTP2
 	for _, c := range []struct {
@@ -187,7 +187,7 @@ func TestHTTPGetProtocols(t *testing.T) {
 		https    bool
 		protocol string
 		disable  string
-		want     string // in the output
+		want     string // a part of the output
 	}{
 		{"plain", actiontest.Protocols(h1, h2c), false, "HTTP1", "", "HTTP/1.1"},
 		{"https", actiontest.Protocols(h1, h2), true, "", "", "HTTP/2.0"},
@@ -218,7 +218,8 @@ func TestHTTPGetIgnoresProxy(t *testing.T) {
 	}
 	t.Setenv("no_proxy", "")
 	t.Setenv("NO_PROXY", "")
-	// The address of the machine itself: net/http would spare 127.0.0.1 from a proxy.
+	// This is an address of the machine itself, because net/http uses no proxy for
+	// 127.0.0.1.
 	l, err := net.Listen("tcp", "0.0.0.0:0")
 	if err != nil {
 		t.Fatal(err)
@@ -234,8 +235,8 @@ func TestHTTPGetIgnoresProxy(t *testing.T) {
 	}
 }
 
-// Userinfo in a path becomes basic authentication, and its password is in no output,
-// error or log.
+// Userinfo in a path becomes basic authentication, and its password appears in no output, error
+// or log.
 func TestHTTPGetHidesPasswords(t *testing.T) {
 	const secret = "s3cret"
 	var seen string
@@ -270,7 +271,7 @@ func TestHTTPGetHidesPasswords(t *testing.T) {
 	}
 }
 
-// An attempt ends at once when it is stopped, with an error.
+// A stop ends an attempt at once with an error.
 func TestHTTPGetStop(t *testing.T) {
 	address := actiontest.Web(t, actiontest.Site())
 	for _, path := range []string{"/slow", "/slowbody"} {
@@ -284,8 +285,8 @@ func TestHTTPGetStop(t *testing.T) {
 	}
 }
 
-// A failure has the beginning of the body, without passwords in URLs, and the address that
-// a redirect has led to; the output is the kubelet's.
+// A failure has the beginning of the body, without passwords in URLs, and the address to which
+// a redirect has led. The output is the kubelet's.
 func TestFailureTellsMore(t *testing.T) {
 	const kubelet = "HTTP probe failed with statuscode: 500"
 	long := strings.Repeat("x", maxBody) + "y"
@@ -315,7 +316,7 @@ func TestFailureTellsMore(t *testing.T) {
 	}
 }
 
-// httpProbe is an httpGet action.
+// httpProbe returns an httpGet action.
 func httpProbe(address string, timeout time.Duration, h config.HTTPGet) action.Func {
 	return New(actiontest.HTTPGet(address, timeout, h))
 }

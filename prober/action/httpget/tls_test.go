@@ -26,8 +26,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action/actiontest"
 )
 
-// greeted serves site over TLS, with change applied to its configuration, and returns
-// its address and what the clients have said hello with so far.
+// greeted serves site over TLS, with a configuration that change has changed. It returns the
+// address and the hellos of the clients so far.
 func greeted(t *testing.T, p *http.Protocols, change func(*tls.Config)) (address string, hellos func() []*tls.ClientHelloInfo) {
 	t.Helper()
 	var mu sync.Mutex
@@ -56,7 +56,7 @@ func greeted(t *testing.T, p *http.Protocols, change func(*tls.Config)) (address
 	}
 }
 
-// A server is greeted as by net/http: name, protocols, key exchanges and all.
+// A server gets the same hello as from net/http: name, protocols, key exchanges and all.
 func TestTLSHello(t *testing.T) {
 	h1, h2 := (*http.Protocols).SetHTTP1, (*http.Protocols).SetHTTP2
 	for _, disabled := range []string{"", "true"} {
@@ -88,8 +88,8 @@ func TestTLSHello(t *testing.T) {
 	}
 }
 
-// halting is a server's end of a connection that says another thing of what is wrong with
-// a handshake than TLS would: an alert of its own, or with none nothing, and it ends.
+// halting is a server's end of a connection that fails a handshake in another way than package
+// tls: with the given alert, or by closing the connection if alert is 0.
 type halting struct {
 	net.Conn
 	alert byte
@@ -107,13 +107,13 @@ func (h halting) Write(p []byte) (int, error) {
 	return h.Conn.Write(p)
 }
 
-// A server that is restarted with other key exchanges than it had is found well at once,
-// in one connection, whatever it says to those that it does not have: nothing is remembered
-// of the one before. Each could do one alone.
+// A server is restarted with another key exchange, the only one it can do. The next attempt
+// succeeds at once, on one connection, however the server refuses other key exchanges: the
+// probe remembers nothing of the server before.
 func TestTLSRestartedServer(t *testing.T) {
 	certificates := actiontest.WebServer(t, nil, actiontest.Protocols((*http.Protocols).SetHTTP1), true).TLS.Certificates
 	for name, alert := range map[string]byte{"hangs up": 0, "internal error": 80, "handshake failure": 40} {
-		var tries, only atomic.Int64 // only: the key exchange that the server can do
+		var tries, only atomic.Int64 // only is the key exchange that the server can do
 		f := httpProbe(actiontest.Raw(t, func(conn net.Conn) {
 			tries.Add(1)
 			config := &tls.Config{Certificates: certificates, CurvePreferences: []tls.CurveID{tls.CurveID(only.Load())}}
@@ -132,7 +132,7 @@ func TestTLSRestartedServer(t *testing.T) {
 	}
 }
 
-// A probe of a server that refuses every hello fails for it, with net/http's text.
+// A server that refuses every hello fails the probe, with net/http's text.
 func TestTLSRefused(t *testing.T) {
 	address, hellos := greeted(t, actiontest.Protocols((*http.Protocols).SetHTTP1), func(c *tls.Config) {
 		c.MaxVersion = tls.VersionTLS12
@@ -149,8 +149,8 @@ func TestTLSRefused(t *testing.T) {
 	}
 }
 
-// A server that wants to know who asks is a failure of TLS, however late it says so:
-// a probe has no certificate.
+// A server that wants a client certificate fails the probe with the reason tls, however late
+// the server says so: a probe has no certificate.
 func TestTLSWantsCertificate(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		address, _ := greeted(t, actiontest.Protocols((*http.Protocols).SetHTTP1), func(c *tls.Config) {
@@ -163,8 +163,8 @@ func TestTLSWantsCertificate(t *testing.T) {
 	}
 }
 
-// The connection on which a server has chosen HTTP/2 is the one that is used, and a
-// server may change its mind from one attempt to the next.
+// The probe uses the connection on which a server has chosen HTTP/2. A server may choose
+// another protocol from one attempt to the next.
 func TestTLSHandsOverHTTP2(t *testing.T) {
 	h1, h2 := (*http.Protocols).SetHTTP1, (*http.Protocols).SetHTTP2
 	var only1 atomic.Bool
@@ -196,8 +196,8 @@ func TestTLSHandsOverHTTP2(t *testing.T) {
 	}
 }
 
-// A server that takes a connection and says nothing of TLS, or little by little, ends
-// an attempt at its timeout; and a stop ends it at once.
+// A server may accept a connection and then say nothing of TLS, or speak a byte at a time. The
+// attempt ends at its timeout, and a stop ends it at once.
 func TestTLSSlow(t *testing.T) {
 	for name, serve := range map[string]func(net.Conn){
 		"silent": actiontest.Mute,
@@ -220,7 +220,8 @@ func TestTLSSlow(t *testing.T) {
 			t.Errorf("%s: took %v", name, took)
 		}
 		want := fmt.Sprintf("Get %q: context deadline exceeded (Client.Timeout exceeded while awaiting headers)", "https://"+address+"/")
-		// A machine so busy that this process hardly ran leaves open whose fault it is.
+		// On a very busy machine this process hardly runs, and nobody knows whose fault
+		// the timeout is.
 		if (got != action.Outcome{Reason: action.Timeout, Output: want} || err != nil) && got.Reason != action.AgentLate {
 			t.Errorf("%s: got %+v, error %v, want %s", name, got, err, want)
 		}

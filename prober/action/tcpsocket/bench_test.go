@@ -39,7 +39,7 @@ func BenchmarkBesideUsual(b *testing.B) {
 	actiontest.Beside(b, tcpProbe(bare, time.Minute), usualTCP(bare))
 }
 
-// BenchmarkAlone counts what an attempt allocates, and nothing of its server.
+// BenchmarkAlone counts the allocations of an attempt without those of its server.
 func BenchmarkAlone(b *testing.B) {
 	_, _, bare := actiontest.ServedApart(b)
 	actiontest.Benchmark(b, tcpProbe(bare, time.Minute))

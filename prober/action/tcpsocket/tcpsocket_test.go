@@ -12,8 +12,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action/actiontest"
 )
 
-// A connection is success, with no output; what cannot be dialed is a failure and no
-// error.
+// A connection is a success without output. A refused or failed dial is a failure and no error.
 func TestTCPSocket(t *testing.T) {
 	open, closed := actiontest.Raw(t, actiontest.Mute), actiontest.ClosedPort(t)
 	for _, c := range []struct {
@@ -30,7 +29,7 @@ func TestTCPSocket(t *testing.T) {
 	}
 }
 
-// The host of the probe comes before that of the target.
+// The host of the probe overrides the host of the target.
 func TestTCPSocketHost(t *testing.T) {
 	host, port := actiontest.Split(actiontest.Raw(t, actiontest.Mute))
 	p := &config.TCPSocket{Host: host, Port: config.PortRef{Number: port}}
@@ -40,7 +39,7 @@ func TestTCPSocketHost(t *testing.T) {
 	}
 }
 
-// A name that does not resolve is a failure of its own reason.
+// A name that does not resolve is a failure with a reason of its own.
 func TestTCPSocketNoSuchHost(t *testing.T) {
 	got := actiontest.Attempt(t, tcpProbe("no such host.invalid:80", 5*time.Second))
 	if got.Success || got.Reason != action.DNS {
@@ -48,7 +47,7 @@ func TestTCPSocketNoSuchHost(t *testing.T) {
 	}
 }
 
-// tcpProbe is a tcpSocket action.
+// tcpProbe returns a tcpSocket action.
 func tcpProbe(address string, timeout time.Duration) action.Func {
 	return New(actiontest.TCPSocket(address, timeout))
 }
