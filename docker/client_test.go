@@ -19,8 +19,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil/dockerd"
 )
 
-// For each way to be out of reach there is a hint; that to a refused connection speaks
-// of a socket that a daemon left behind.
+// The error for each way to be out of reach has a hint. The hint for a refused connection
+// mentions a socket that a daemon has left behind.
 func TestDockerHint(t *testing.T) {
 	stale := filepath.Join(t.TempDir(), "s")
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: stale, Net: "unix"})
@@ -45,12 +45,12 @@ func TestDockerHint(t *testing.T) {
 		}
 	}
 	if !errors.Is(refused, syscall.ECONNREFUSED) || errors.Is(refused, fs.ErrNotExist) {
-		t.Errorf("got %v of a socket without a daemon", refused)
+		t.Errorf("got %v from a socket without a daemon", refused)
 	}
 }
 
-// Of the versions of the API the newest that both sides know is spoken, 1.44 at most, but
-// for a daemon that speaks only newer ones; what is no version is refused.
+// The client speaks the newest version of the API that both sides know, 1.44 at most, unless
+// the daemon speaks only newer versions. The client refuses a version that is no version.
 func TestDockerVersion(t *testing.T) {
 	for answer, want := range map[string]string{
 		`{"ApiVersion":"1.41","MinAPIVersion":"1.12"}`: "/v1.41",
@@ -69,10 +69,10 @@ func TestDockerVersion(t *testing.T) {
 		c := docker.New(f.Socket)
 		err := c.Negotiate(t.Context())
 		if _, err := c.Inspect(t.Context(), "nobody"); !docker.IsNotFound(err) {
-			t.Errorf("%s: got %v of a container that is not there", answer, err)
+			t.Errorf("%s: got %v for a container that does not exist", answer, err)
 		}
 		if (err == nil) != (want != "") || f.Count("GET "+want+"/containers/nobody/json") != 1 {
-			t.Errorf("%s: got %v, and the version is not %q", answer, err, want)
+			t.Errorf("%s: got %v, want version %q", answer, err, want)
 		}
 	}
 }

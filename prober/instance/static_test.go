@@ -12,8 +12,8 @@ import (
 
 var _ Source = Static{}
 
-// A static source has one instance for ever, which runs since the target was first
-// heard of, and holds nothing.
+// A static source has one instance for ever, which has run since the source first heard of the
+// target, and it never holds a failure.
 func TestStatic(t *testing.T) {
 	first := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	want := gate.Instance{ID: "static", Phase: gate.Running, StartedAt: first, MaxHold: gate.Never}
@@ -22,8 +22,8 @@ func TestStatic(t *testing.T) {
 	}
 }
 
-// A source with no more than the defaults is up, cannot look, is in no doubt, begins no
-// instance, and leaves commands to the agent.
+// A source with only the defaults is up, cannot look, is never in doubt, begins no instance,
+// and leaves commands to the agent.
 func TestDefaults(t *testing.T) {
 	s := Static{}
 	if !s.Up() || s.CanLook() || s.InDoubt("app") || s.Declare("app") || s.Runner() != nil || s.Describe("app") != (Details{}) {

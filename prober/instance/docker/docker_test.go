@@ -17,8 +17,8 @@ import (
 
 var _ instance.Watcher = (*Source)(nil)
 
-// Each state of a container is one of an instance; of the ends, those are final after
-// which the daemon starts nothing by itself.
+// Each state of a container is a state of an instance. An end is final if the daemon starts
+// nothing after it by itself.
 func TestDockerStates(t *testing.T) {
 	policy := func(name string, most, count, code int) func(*docker.Container) {
 		return func(c *docker.Container) {
@@ -72,7 +72,8 @@ func TestDockerStates(t *testing.T) {
 	}
 }
 
-// Across 3 lives of a container the ends are known, also of those that nobody looked at.
+// The source knows the ends of three lives of a container, even the end of a life that it never
+// looked at.
 func TestDockerLives(t *testing.T) {
 	f := dockerd.New(t)
 	s := newWorld(t, f.Socket)
@@ -82,7 +83,7 @@ func TestDockerLives(t *testing.T) {
 	s.await("app", life(1, 1, gate.Running))
 	s.until("up", s.Up)
 	if got := s.Describe("app"); got != (instance.Details{}) {
-		t.Errorf("got %+v of a first life", got)
+		t.Errorf("got %+v for a first life", got)
 	}
 	end := func(code int, oom bool) {
 		t.Helper()
@@ -111,8 +112,8 @@ func TestDockerLives(t *testing.T) {
 	end(3, false)
 }
 
-// A container under on-failure that somebody stopped, with exit code 0, is not final:
-// one that ended by itself is.
+// If somebody stops a container under on-failure, and its exit code is 0, the end is not final.
+// If the container ends by itself, the end is final.
 func TestDockerByHand(t *testing.T) {
 	f := dockerd.New(t)
 	s := newWorld(t, f.Socket)
@@ -138,8 +139,8 @@ func TestDockerByHand(t *testing.T) {
 	s.await("app", want)
 }
 
-// A target without a container waits, with 1 line in the log; when the container comes,
-// goes and is followed by one that takes its name, there are 2 lives.
+// A target without a container waits, with one line in the log. The container comes and goes,
+// and another container takes its name: these are two lives.
 func TestDockerReplaced(t *testing.T) {
 	f := dockerd.New(t)
 	s := newWorld(t, f.Socket)
@@ -149,7 +150,7 @@ func TestDockerReplaced(t *testing.T) {
 		return s.log.Count("level=WARN", "the view of the container is unclear", "target=app", `no container`) == 1
 	})
 	if got := s.Instance("app"); got != (gate.Instance{}) {
-		t.Errorf("got %+v of no container", got)
+		t.Errorf("got %+v without a container", got)
 	}
 	s.until("up", s.Up)
 
@@ -179,8 +180,7 @@ func TestDockerReplaced(t *testing.T) {
 	s.await("app", life(2, 2, gate.Terminated))
 }
 
-// An ID is recognised by 8 of its digits, and a name made of fewer digits never takes
-// another's container.
+// Eight digits identify a container by its ID. Fewer digits never take another's container.
 func TestDockerIDPrefix(t *testing.T) {
 	f := dockerd.New(t)
 	s := newWorld(t, f.Socket)
@@ -201,8 +201,9 @@ func TestDockerIDPrefix(t *testing.T) {
 	s.await(dockerd.ID(1)[:8], life(1, 2, gate.Running))
 }
 
-// Of 4 containers with a label the newest running one is taken, then the one that ran
-// last; one that vanishes between the list and its inspection is left out.
+// Of four containers with a label, the source takes the newest that runs. If none runs, it
+// takes the one that ran last. It leaves out a container that vanishes between the list and its
+// inspection.
 func TestDockerLabel(t *testing.T) {
 	f := dockerd.New(t)
 	s := newWorld(t, f.Socket)
@@ -223,7 +224,7 @@ func TestDockerLabel(t *testing.T) {
 	f.Event("start", 3, "role", "app")
 	s.await("app", life(3, 3, gate.Running))
 	if got := s.Describe("app").Message; !strings.HasPrefix(got, "2 containers") || s.log.Count("level=WARN", "2 containers") != 1 {
-		t.Errorf("got message %q and %d lines, want that 2 run", got, s.log.Count("2 containers"))
+		t.Errorf("got message %q and %d lines, want a message and a line that 2 containers run", got, s.log.Count("2 containers"))
 	}
 
 	f.Fault("/containers/"+dockerd.ID(3), dockerd.Says(404, `{"message":"gone"}`))

@@ -15,8 +15,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil/dockerd"
 )
 
-// A command runs with its variables; its output comes in order and its exit code is the
-// daemon's: 127 too, if there was a process.
+// A command runs with its variables. Its output comes in order, and its exit code is the
+// daemon's. If there was a process, the exit code may be 127, too.
 func TestDockerExec(t *testing.T) {
 	s, f := running(t)
 	for _, exit := range []int{0, 3, 127, 137} {
@@ -32,7 +32,7 @@ func TestDockerExec(t *testing.T) {
 	}
 }
 
-// A daemon that forgets processes does not turn exit code 127 into something else.
+// If a daemon forgets processes, exit code 127 still counts as an exit code.
 func TestDockerExecForgottenProcess(t *testing.T) {
 	s, f := running(t)
 	for _, output := range []string{frame(2, "sh: curl: not found\n"), frame(1, "Error: x"), ""} {
@@ -43,7 +43,7 @@ func TestDockerExecForgottenProcess(t *testing.T) {
 	}
 }
 
-// A command that has closed its output ends when it ends.
+// A command that has closed its output early ends when its process ends.
 func TestDockerExecClosesOutput(t *testing.T) {
 	s, f := running(t)
 	e := newExecs(t, f, 5, "")
@@ -67,7 +67,7 @@ func TestDockerExecClosesOutput(t *testing.T) {
 	}
 }
 
-// What could not be started says so, with the daemon's words, and is never a timeout.
+// The error of a command that could not start quotes the daemon, and is never a timeout.
 func TestDockerExecNotStarted(t *testing.T) {
 	s, f := running(t)
 	for name, c := range map[string]struct {
@@ -107,7 +107,7 @@ func TestDockerExecNotStarted(t *testing.T) {
 	}
 }
 
-// Where no container runs, nothing is started, and the daemon is not asked.
+// If no container runs, the source starts nothing and does not ask the daemon.
 func TestDockerExecNoContainer(t *testing.T) {
 	f := dockerd.New(t)
 	s := newWorld(t, f.Socket)
@@ -134,8 +134,8 @@ func TestDockerExecNoContainer(t *testing.T) {
 	}
 }
 
-// Output that is cut, or is not in frames, and an exit code that the daemon does not
-// know, are errors that say nothing of the target.
+// Output that is cut short or not in frames, and an exit code that the daemon does not know,
+// are errors that say nothing about the target.
 func TestDockerExecBroken(t *testing.T) {
 	s, f := running(t)
 	for name, output := range map[string]string{
@@ -154,6 +154,6 @@ func TestDockerExecBroken(t *testing.T) {
 	}
 	newExecs(t, f, nil, "")
 	if _, _, err := s.in(10*time.Second, "no code"); err == nil || !strings.Contains(err.Error(), "exit code") {
-		t.Errorf("got %v, want that there is no exit code", err)
+		t.Errorf("got %v, want an error about the exit code", err)
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil/dockerd"
 )
 
-// execs plays the commands in a daemon's containers: each exec gets the same.
+// execs plays the commands in a daemon's containers. Each command has the same output and end.
 type execs struct {
 	mu      sync.Mutex
 	created []map[string]any
@@ -28,15 +28,15 @@ type execs struct {
 	exit    any // null, or a number
 
 	output string        // frames
-	after  chan struct{} // the output ends once this is closed
+	after  chan struct{} // the output ends when after is closed
 }
 
-// frame is output of a command as the daemon sends it.
+// frame returns output of a command as the daemon sends it.
 func frame(from byte, text string) string {
 	return string([]byte{from, 0, 0, 0, 0, 0, byte(len(text) >> 8), byte(len(text))}) + text
 }
 
-// newExecs makes the daemon know commands that end with that code after output.
+// newExecs makes the daemon's commands write output and end with code exit.
 func newExecs(t testing.TB, f *dockerd.Daemon, exit any, output string) *execs {
 	e := &execs{running: make(map[string]bool), pid: 4711, exit: exit, output: output, after: make(chan struct{})}
 	close(e.after)
@@ -103,7 +103,7 @@ func (e *execs) count() int {
 	return len(e.created)
 }
 
-// running is a source that sees its container run, and the daemon.
+// running returns a source that sees its container run, and the daemon.
 func running(t *testing.T) (*world, *dockerd.Daemon) {
 	t.Helper()
 	f := dockerd.New(t)
@@ -116,8 +116,8 @@ func running(t *testing.T) (*world, *dockerd.Daemon) {
 	return s, f
 }
 
-// soon is the timeout of a command that hangs: all that comes before it hangs fits in, on
-// a busy machine too.
+// soon is the timeout of a command that hangs. It leaves enough time for everything before
+// that, on a busy machine too.
 const soon = 500 * time.Millisecond
 
 // in runs a command with a timeout.
@@ -129,7 +129,8 @@ func (s *world) in(timeout time.Duration, command ...string) (code int, output s
 	return code, b.String(), err
 }
 
-// isNotStarted reports how another package would see an error.
+// isNotStarted reports whether other packages take err as the error of a command that has not
+// started.
 func isNotStarted(err error) bool {
 	var not interface{ NotStarted() bool }
 	return errors.As(err, &not) && not.NotStarted()

@@ -15,8 +15,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil/dockerd"
 )
 
-// A socket that is not there is told of at once, in 1 line that says what to do, and
-// found when it comes, in 1 line.
+// One log line says at once that the socket does not exist and what to do. Another line says
+// that the source has found the socket.
 func TestDockerNoSocket(t *testing.T) {
 	f := dockerd.New(t)
 	f.Stop()
@@ -39,8 +39,8 @@ func TestDockerNoSocket(t *testing.T) {
 	}
 }
 
-// A daemon that goes away takes nothing with it: the last view stays, there is 1 line,
-// and when it is back the view goes on.
+// When a daemon goes away, the last view stays, and the log has one line. When the daemon is
+// back, the view goes on.
 func TestDockerGoesAway(t *testing.T) {
 	f := dockerd.New(t)
 	s := newWorld(t, f.Socket)
@@ -51,7 +51,7 @@ func TestDockerGoesAway(t *testing.T) {
 	f.Stop()
 	s.until("down", func() bool { return !s.Up() })
 	if got := s.Instance("app"); got != life(1, 1, gate.Running) {
-		t.Errorf("got %+v while the daemon is away", got)
+		t.Errorf("got %+v without the daemon", got)
 	}
 	f.Set("app", 1, "running", 2)
 	f.Start()
@@ -62,8 +62,8 @@ func TestDockerGoesAway(t *testing.T) {
 	}
 }
 
-// A stream of events that ends, is nonsense or has no end of a line is opened again, and
-// what was missed meanwhile is seen.
+// If a stream of events ends, is nonsense or has no end of a line, the source opens another
+// stream, and then sees the changes that it has missed.
 func TestDockerEventsBreak(t *testing.T) {
 	for name, harm := range map[string]func(*dockerd.Daemon){
 		"cut":      (*dockerd.Daemon).Cut,
@@ -88,8 +88,8 @@ func TestDockerEventsBreak(t *testing.T) {
 	}
 }
 
-// A daemon that hangs, at the start, at the events, or later, is found out by its
-// timeout, and the view goes on when it answers.
+// If a daemon hangs, at the start, at the events or later, the timeout tells. When the daemon
+// answers again, the view goes on.
 func TestDockerHangs(t *testing.T) {
 	for _, path := range []string{"/version", "/events"} {
 		f := dockerd.New(t)
@@ -121,8 +121,7 @@ func TestDockerHangs(t *testing.T) {
 	s.await("app", life(1, 2, gate.Running))
 }
 
-// A source that is told to end does, whatever the daemon does: within 5 seconds, which is
-// the timeout of a call.
+// A source ends within 5 seconds, the timeout of a call, whatever the daemon does.
 func TestDockerEndsInTrouble(t *testing.T) {
 	for _, path := range []string{"/version", "/events", "/containers"} {
 		f := dockerd.New(t)
@@ -141,7 +140,7 @@ func TestDockerEndsInTrouble(t *testing.T) {
 			t.Errorf("%s: took %v to end", path, took)
 		}
 		if n := s.log.Count(""); n != 0 {
-			t.Errorf("%s: %d lines for an end, want 0", path, n)
+			t.Errorf("%s: %d lines about an end, want 0", path, n)
 		}
 	}
 	s := newWorld(t, "/no/such/socket")
@@ -151,8 +150,8 @@ func TestDockerEndsInTrouble(t *testing.T) {
 	stop()
 }
 
-// One container of which the daemon has no usable answer costs the others nothing: their
-// view goes on, its last view stays, and the source is not up until there is an answer.
+// If the daemon has no usable answer for one container, the views of the others go on. The last
+// view of that container stays, and the source is not up until there is an answer.
 func TestDockerOneAnswerUnusable(t *testing.T) {
 	whole := `{"Id":"` + dockerd.ID(2) + `","Name":"/bad","State":{"Status":"running","StartedAt":"2026-01-01T00:00:09Z"}}`
 	for name, h := range map[string]http.HandlerFunc{
@@ -202,12 +201,12 @@ func TestDockerOneAnswerUnusable(t *testing.T) {
 		s.until(name+": up again", s.Up)
 		stop()
 		if s.log.Count("level=INFO", "target=bad") != 1 {
-			t.Errorf("%s: the log does not say that it is well", name)
+			t.Errorf("%s: the log does not say that the container has an answer again", name)
 		}
 	}
 }
 
-// A daemon that answers nothing more in the middle of a look is out of reach.
+// A daemon that stops answering during a look is out of reach.
 func TestDockerLostDuringLook(t *testing.T) {
 	f := dockerd.New(t)
 	s := newWorld(t, f.Socket)
@@ -231,7 +230,7 @@ func TestDockerLostDuringLook(t *testing.T) {
 	s.await("app", life(1, 1, gate.Running))
 }
 
-// A list of containers that the daemon cannot give is no answer.
+// A source whose daemon cannot list containers is not up.
 func TestDockerNoList(t *testing.T) {
 	f := dockerd.New(t)
 	s := newWorld(t, f.Socket)

@@ -25,7 +25,7 @@ type world struct {
 	changed chan string
 }
 
-// newWorld returns a source that is impatient, and does not run.
+// newWorld returns a source that retries fast and does not run yet.
 func newWorld(t *testing.T, socket string) *world {
 	s := &world{t: t, log: new(testutil.Log), changed: make(chan string, 1000)}
 	s.Source = New(socket, slog.New(slog.NewTextHandler(s.log, nil)))
@@ -33,7 +33,7 @@ func newWorld(t *testing.T, socket string) *world {
 	return s
 }
 
-// run runs it until the test ends, or until what it returns is called.
+// run runs the source until the test ends, or until the caller calls stop.
 func (s *world) run() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -48,7 +48,7 @@ func (s *world) run() (stop func()) {
 	return stop
 }
 
-// watch watches a container by name, as the target of that name.
+// watch watches a container for a target with the same name.
 func (s *world) watch(container string) {
 	s.Watch(&config.Target{Name: container, Instance: config.Instance{Container: container}})
 }
@@ -56,7 +56,7 @@ func (s *world) watch(container string) {
 // await waits for an instance of target.
 func (s *world) await(target string, want gate.Instance) {
 	s.t.Helper()
-	testutil.Eventually(s.t, target+" has another instance", func() error {
+	testutil.Eventually(s.t, target+" has the wanted instance", func() error {
 		if got := s.Instance(target); got != want {
 			return fmt.Errorf("got %+v, want %+v", got, want)
 		}
@@ -64,13 +64,13 @@ func (s *world) await(target string, want gate.Instance) {
 	})
 }
 
-// until waits until ok.
+// until waits until ok reports true.
 func (s *world) until(what string, ok func() bool) {
 	s.t.Helper()
 	testutil.Until(s.t, what, ok)
 }
 
-// life is the instance of the n-th container that started at that second.
+// life returns the instance of container n that started at second.
 func life(n, second int, phase gate.Phase) gate.Instance {
 	return gate.Instance{
 		ID:        dockerd.ID(n)[:12] + "@" + dockerd.StartedAt(second).Format(time.RFC3339Nano),

@@ -17,8 +17,9 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil/dockerd"
 )
 
-// A hung command is killed where the agent sees its process, and is then not awaited; a
-// process that is not the command's lives, and so does one whose command has ended.
+// If the agent sees the process of a hung command, it kills the process and does not await its
+// end. It kills neither a process that is not the command's nor a process whose command has
+// ended.
 func TestDockerExecKills(t *testing.T) {
 	s, f := running(t)
 	s.execGrace = 2 * time.Second
@@ -54,7 +55,7 @@ func TestDockerExecKills(t *testing.T) {
 	}
 	<-died
 	if got := s.targets["app"].unfinished; len(got) != 0 {
-		t.Errorf("%d are awaited, want 0", len(got))
+		t.Errorf("the source awaits %d commands, want 0", len(got))
 	}
 
 	other, alive := start(dockerd.ID(2))
@@ -64,16 +65,17 @@ func TestDockerExecKills(t *testing.T) {
 	s.in(soon, "other container")
 	release()
 	run := &run{d: s.Source, target: s.targets["app"], container: dockerd.ID(2), id: "e1"}
-	run.kill(t.Context(), other.Process.Pid) // its command has ended
+	run.kill(t.Context(), other.Process.Pid) // the process' command has ended
 	run.kill(t.Context(), 1)
 	select {
 	case err := <-alive:
-		t.Errorf("somebody else's process was killed: %v", err)
+		t.Errorf("the source killed somebody else's process: %v", err)
 	default:
 	}
 }
 
-// A command that timed out under an instance that is no longer in view is not awaited.
+// The source does not await a command that timed out under an instance that is no longer in
+// view.
 func TestDockerExecOutlived(t *testing.T) {
 	s, f := running(t)
 	release := newExecs(t, f, 0, "").hang("e1")
@@ -91,15 +93,16 @@ func TestDockerExecOutlived(t *testing.T) {
 	s.watch("app")
 	s.await("app", life(1, 1, gate.Running))
 	if n := len(s.targets["app"].unfinished); n != 0 {
-		t.Errorf("%d are awaited, want 0", n)
+		t.Errorf("the source awaits %d commands, want 0", n)
 	}
 }
 
-// A process counts as the container's own only if it is in its cgroup, in a namespace one
-// below, and its first one where that is asked: never by its number alone.
+// A process belongs to a container only if it is in the container's cgroup and in a namespace
+// just below. If the caller asks for the container's first process, its number there must be 1,
+// otherwise another. The number alone never decides.
 func TestDockerProcess(t *testing.T) {
 	if containerPID("/proc", os.Getpid(), "no such container", false) || containerPID("/proc", 0, "", true) || containerPID("/proc", 1<<30, "x", true) {
-		t.Error("a process of nobody's is taken for a container's")
+		t.Error("a foreign process counts as a container's")
 	}
 	for _, c := range []struct {
 		status string

@@ -15,8 +15,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil/dockerd"
 )
 
-// A command that hangs is a timeout in each of 3 attempts, and runs 1 time; once it has
-// ended, or its container's life has, the next one is started.
+// A command that hangs runs once, and is a timeout in each of three attempts. The next command
+// starts when the first command, or the life of its container, has ended.
 func TestDockerExecHangs(t *testing.T) {
 	s, f := running(t)
 	e := newExecs(t, f, 0, frame(1, "begun"))
@@ -26,7 +26,7 @@ func TestDockerExecHangs(t *testing.T) {
 			t.Errorf("got %v, want a timeout", err)
 		}
 		if n := e.count(); n != 1 {
-			t.Errorf("%d run, want 1", n)
+			t.Errorf("%d commands run, want 1", n)
 		}
 	}
 	if _, _, err := s.in(soon, "other"); !errors.Is(err, context.DeadlineExceeded) || e.count() != 2 {
@@ -34,7 +34,7 @@ func TestDockerExecHangs(t *testing.T) {
 	}
 	release()
 	if _, output, err := s.in(10*time.Second, "check"); output != "begun" || err != nil || e.count() != 3 {
-		t.Errorf("once it has ended: got %q, %v and %d runs; want 3", output, err, e.count())
+		t.Errorf("after its end: got %q, %v and %d runs; want 3", output, err, e.count())
 	}
 
 	defer e.hang("e4", "e5")()
@@ -44,12 +44,12 @@ func TestDockerExecHangs(t *testing.T) {
 	s.await("app", life(1, 2, gate.Running))
 	s.in(soon, "check")
 	if n := e.count(); n != 5 {
-		t.Errorf("%d run, want a fifth in the next life", n)
+		t.Errorf("%d commands have run, want a fifth in the next life", n)
 	}
 }
 
-// A command that had to wait for an earlier one, and then runs out of time, has not had
-// its time: that says nothing. With time enough it counts.
+// A command that had to wait for an earlier command may run out of time. It has then not had
+// its own time, so the attempt says nothing. With enough time the attempt counts.
 func TestDockerExecAwaitsEarlier(t *testing.T) {
 	s, f := running(t)
 	e := newExecs(t, f, 0, "")
@@ -67,10 +67,10 @@ func TestDockerExecAwaitsEarlier(t *testing.T) {
 	e.running["e1"] = false
 	e.mu.Unlock()
 	if err := <-done; err == nil || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "less time than its timeout") {
-		t.Errorf("got %v, want that it had less time than its timeout", err)
+		t.Errorf("got %v, want an error that the command had less time than its timeout", err)
 	}
 	if n := e.count(); n != 2 {
-		t.Errorf("%d run, want 2", n)
+		t.Errorf("%d commands have run, want 2", n)
 	}
 	release()
 	if code, _, err := s.in(10*time.Second, "check"); code != 0 || err != nil {
@@ -78,7 +78,7 @@ func TestDockerExecAwaitsEarlier(t *testing.T) {
 	}
 }
 
-// An earlier one that the daemon cannot tell of, or has never started, is no timeout.
+// An earlier command that the daemon does not know, or has never started, makes no timeout.
 func TestDockerExecEarlierUnknown(t *testing.T) {
 	s, f := running(t)
 	e := newExecs(t, f, 0, "")
@@ -101,13 +101,13 @@ func TestDockerExecEarlierUnknown(t *testing.T) {
 	}
 }
 
-// At the deadline a command that has ended counts by its exit code; a container that is
-// frozen, restarted or gone, and a daemon that does not answer, are no timeout.
+// At the deadline a command that has ended counts with its exit code. There is no timeout if
+// the container is frozen, restarted or gone, or if the daemon does not answer.
 func TestDockerExecDeadline(t *testing.T) {
 	s, f := running(t)
 	s.execGrace = 2 * time.Second
 	e := newExecs(t, f, 6, "")
-	release := e.hang() // the output stays open, and nothing runs
+	release := e.hang() // the output stays open, but no command runs
 	if code, _, err := s.in(soon, "ended"); code != 6 || err != nil {
 		t.Errorf("ended in time: got %d, %v; want 6", code, err)
 	}
@@ -139,7 +139,7 @@ func TestDockerExecDeadline(t *testing.T) {
 	}
 }
 
-// An agent that stops cuts a command short: the error is the stop.
+// An agent that stops cuts a command short, and the error is the stop's.
 func TestDockerExecCancelled(t *testing.T) {
 	s, f := running(t)
 	defer newExecs(t, f, 0, "").hang("e1")()
@@ -152,6 +152,6 @@ func TestDockerExecCancelled(t *testing.T) {
 	s.until("it runs", func() bool { return f.Count("POST /v1.41/exec/e1/start") == 1 })
 	cancel()
 	if err := <-done; err == nil || errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v, want that it was cancelled", err)
+		t.Errorf("got %v, want the error of the stop", err)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/instance"
 )
 
-// A target that is watched again keeps its instance if it is the same container, and one
-// that is forgotten, or is another, has none.
+// If a reload watches the same container for a target, the target keeps its instance. If a
+// reload watches another container, or forgets the target, the instance is gone.
 func TestDockerWatchAgain(t *testing.T) {
 	f := dockerd.New(t)
 	s := newWorld(t, f.Socket)
@@ -34,29 +34,29 @@ func TestDockerWatchAgain(t *testing.T) {
 	for range 100 {
 		s.watch("app")
 		if got := s.Instance("app"); got != want {
-			t.Fatalf("got %+v after the same again, want %+v", got, want)
+			t.Fatalf("got %+v after the same watch, want %+v", got, want)
 		}
 	}
 	s.Watch(&config.Target{Name: "app"})
 	if got := s.Instance("app"); got != (gate.Instance{}) {
-		t.Errorf("got %+v of another container", got)
+		t.Errorf("got %+v for another container", got)
 	}
 	s.until("nothing is configured", func() bool { return strings.Contains(s.Describe("app").Message, "configured") })
 	s.Forget("app")
 	s.Forget("app")
 	if i, d := s.Instance("app"), s.Describe("app"); i != (gate.Instance{}) || d != (instance.Details{}) {
-		t.Errorf("got %+v, %+v of a forgotten target", i, d)
+		t.Errorf("got %+v, %+v for a forgotten target", i, d)
 	}
 	stop()
 	if s.Up() {
-		t.Error("up after its end")
+		t.Error("the source is up after its end")
 	}
 	s.watch("app")
 	s.run()
 	s.await("app", want)
 }
 
-// What is found of a target that was forgotten meanwhile goes nowhere.
+// The source drops a view of a target that a reload has forgotten meanwhile.
 func TestDockerForgottenMeanwhile(t *testing.T) {
 	f := dockerd.New(t)
 	s := newWorld(t, f.Socket)
@@ -77,8 +77,8 @@ func TestDockerForgottenMeanwhile(t *testing.T) {
 	}
 }
 
-// Events of other containers, of other things, and those after which nothing is new cost
-// no call of changed; each change costs one.
+// The source tells of no change for events of other containers or of other things, and for
+// events without news. It tells once of each change.
 func TestDockerChanged(t *testing.T) {
 	f := dockerd.New(t)
 	s := newWorld(t, f.Socket)
@@ -104,7 +104,7 @@ func TestDockerChanged(t *testing.T) {
 	}
 }
 
-// What events do not tell is seen by the look once in a while.
+// A look from time to time sees the changes that events do not tell.
 func TestDockerRefresh(t *testing.T) {
 	f := dockerd.New(t)
 	s := newWorld(t, f.Socket)
@@ -117,7 +117,7 @@ func TestDockerRefresh(t *testing.T) {
 	s.await("app", life(1, 2, gate.Running))
 }
 
-// When a source ends, so have its goroutines: after 20 runs there are no more than before.
+// When a source ends, so have its goroutines: after 20 runs there are as many as before.
 func TestDockerNoLeak(t *testing.T) {
 	f := dockerd.New(t)
 	s := newWorld(t, f.Socket)

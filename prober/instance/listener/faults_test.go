@@ -13,14 +13,14 @@ import (
 	"github.com/prober-exporter/prober_exporter/gate"
 )
 
-// A table that cannot be read is no restart: the last view stays, it is said once and
-// once when it can be read again.
+// If the table cannot be read, the agent sees no restart, and the last view stays. One log line
+// says that the table cannot be read, and another line that it can be read again.
 func TestListenerBroken(t *testing.T) {
 	inBubble(t, 0, []uint64{1}, func(l *Source, b *board, told func() string, log *bytes.Buffer) {
 		was := l.Instance("app")
 		b.fail(errors.New("no permission"))
 		b.set()
-		time.Sleep(10*time.Second + time.Second/2) // between two reads
+		time.Sleep(10*time.Second + time.Second/2) // the time between two reads
 		if l.Up() || l.Instance("app") != was || strings.Count(log.String(), "level=WARN") != 1 ||
 			!strings.Contains(l.Describe("app").Message, "no permission") {
 			t.Errorf("up %t, %+v, described as %q, log:\n%s", l.Up(), l.Instance("app"), l.Describe("app").Message, log)
@@ -34,7 +34,7 @@ func TestListenerBroken(t *testing.T) {
 	})
 }
 
-// When sockets are read in another way all of them have other ids, which is no restart.
+// Sockets that are read in another way all have other IDs, but that is no restart.
 func TestListenerOtherMethod(t *testing.T) {
 	inBubble(t, 0, []uint64{1}, func(l *Source, b *board, _ func() string, _ *bytes.Buffer) {
 		was := l.Instance("app")
@@ -54,7 +54,7 @@ func TestListenerOtherMethod(t *testing.T) {
 	})
 }
 
-// What has ended is taken to run after maxHold although sockets cannot be read.
+// An instance that has ended counts as running after maxHold, even if sockets cannot be read.
 func TestListenerBrokenAfterTheEnd(t *testing.T) {
 	inBubble(t, 0, []uint64{1}, func(l *Source, b *board, told func() string, _ *bytes.Buffer) {
 		b.set()
@@ -64,12 +64,12 @@ func TestListenerBrokenAfterTheEnd(t *testing.T) {
 		told()
 		time.Sleep(watch.MaxHold)
 		if got := l.Instance("app"); got.Phase != gate.Running || told() != "app" {
-			t.Errorf("%v after the end: %+v, and nobody was told", watch.MaxHold, got)
+			t.Errorf("%v after the end: %+v; want a running instance, and a notice", watch.MaxHold, got)
 		}
 	})
 }
 
-// An end that comes with another way of reading is seen.
+// The source sees an end that comes with a change of the way of reading.
 func TestListenerOtherMethodAtTheEnd(t *testing.T) {
 	inBubble(t, 0, []uint64{1}, func(l *Source, b *board, _ func() string, _ *bytes.Buffer) {
 		b.set()

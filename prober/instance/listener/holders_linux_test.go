@@ -16,8 +16,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/instance/proc"
 )
 
-// seeing returns a witness, a real process that has a listening socket, and the inode of
-// that.
+// seeing returns a witness, a real process that holds a listening socket, and the inodes of its
+// sockets.
 func seeing(t *testing.T, command string) (w *procWitness, pid int, inodes []uint64) {
 	t.Helper()
 	w = newWitness().(*procWitness)
@@ -43,13 +43,13 @@ func seeing(t *testing.T, command string) (w *procWitness, pid int, inodes []uin
 	return w, pid, inodes
 }
 
-// holderOfAll is who holds the sockets.
+// holderOfAll returns the holder of the sockets.
 func holderOfAll(t *testing.T, w *procWitness, inodes []uint64) *holder {
 	t.Helper()
 	w.next = time.Time{}
 	found, ok := w.holders(inodes)
 	if !ok {
-		t.Fatal("the processes were not gone through")
+		t.Fatal("the witness did not walk over the processes")
 	}
 	h := &holder{looked: true}
 	for _, one := range found {
@@ -58,8 +58,8 @@ func holderOfAll(t *testing.T, w *procWitness, inodes []uint64) *holder {
 	return h
 }
 
-// The process that holds a socket is found with its command line; and it runs until it has
-// ended, with the socket or without.
+// The witness finds the process that holds a socket, and its command line. The process runs
+// until it has ended, with the socket or without.
 func TestFate(t *testing.T) {
 	command := "sleep " + testutil.Unique()
 	w, pid, inodes := seeing(t, command)
@@ -71,7 +71,7 @@ func TestFate(t *testing.T) {
 		t.Errorf("with its socket: %d, want %d", got, reopened)
 	}
 	if got := w.fate(h, nil); got != runs {
-		t.Errorf("asked about no socket: %d, want %d", got, runs)
+		t.Errorf("without a socket: %d, want %d", got, runs)
 	}
 	testutil.Kill(t, pid)
 	if got := w.fate(h, inodes); got != gone {
@@ -80,12 +80,12 @@ func TestFate(t *testing.T) {
 	another := *h
 	another.processes = []proc.Process{{PID: 1, Start: 1 << 60}}
 	if got := w.fate(&another, nil); got != gone {
-		t.Errorf("its number is another's: %d, want %d", got, gone)
+		t.Errorf("with its number at another process: %d, want %d", got, gone)
 	}
 }
 
-// A socket that nobody holds has no holder; neither has one of a process that may not be
-// seen.
+// A socket that no process holds has no holder, and neither has the socket of a process that
+// the agent may not see.
 func TestHolderUnseen(t *testing.T) {
 	w, pid, inodes := seeing(t, "sleep "+testutil.Unique())
 	testutil.Kill(t, pid)
@@ -94,8 +94,8 @@ func TestHolderUnseen(t *testing.T) {
 	}
 }
 
-// A process with the same command line that began later is another life of the target; an
-// older one, and one that has ended, is not.
+// If a process with the same command line began later, it is another life of the target. An
+// older process is not, and neither is a process that has ended.
 func TestBegun(t *testing.T) {
 	command := "sleep " + testutil.Unique()
 	w, pid, _ := seeing(t, command)
@@ -109,16 +109,16 @@ func TestBegun(t *testing.T) {
 		return found[command]
 	}
 	if !begun(time.Now().Add(-time.Hour)) || begun(time.Now().Add(time.Hour)) {
-		t.Error("it did not begin between an hour ago and in an hour")
+		t.Error("the process did not begin between an hour ago and in an hour")
 	}
 	testutil.Kill(t, pid)
 	if begun(time.Now().Add(-time.Hour)) {
-		t.Error("it has ended, and has begun")
+		t.Error("an ended process counts as begun")
 	}
 }
 
-// Two targets have had the same command line, one of them ended for good: a process that
-// is younger than both ends is another life of them, one between the ends is not.
+// Two targets had the same command line, and one of them has ended for good. If a process is
+// younger than both ends, it is another life of both. If it began between the ends, it is not.
 func TestRebornOfTwo(t *testing.T) {
 	command := "sleep " + testutil.Unique()
 	seeing(t, command)
@@ -149,15 +149,16 @@ func TestWitnessIsBounded(t *testing.T) {
 	w := newWitness().(*procWitness)
 	w.next = time.Now().Add(time.Hour)
 	if _, ok := w.holders([]uint64{1}); ok {
-		t.Error("holders were sought although that would cost too much")
+		t.Error("the witness looked for holders too soon")
 	}
 	if _, ok := w.begun(map[string]time.Time{"sleep": {}}); ok {
-		t.Error("processes were sought although that would cost too much")
+		t.Error("the witness looked for processes too soon")
 	}
 }
 
-// The source itself: a process that has been seen holding the sockets and runs on has not
-// ended when they close; when it ends, the instance does, and nobody has to miss it.
+// This test shows a whole source. A process that the source has seen hold the sockets runs on
+// when they close, so the instance has not ended. When the process ends, the instance ends
+// without a failed attempt.
 func TestListenerFollowsItsProcess(t *testing.T) {
 	s, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -180,22 +181,22 @@ func TestListenerFollowsItsProcess(t *testing.T) {
 		}
 	}()
 	was := l.Instance("app")
-	testutil.Until(t, "the process is known", func() bool {
+	testutil.Until(t, "the source knows the process", func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return len(l.targets["app"].holder.processes) > 0
 	})
 	testutil.Kill(t, pid)
-	testutil.Until(t, "the end is seen", func() bool {
+	testutil.Until(t, "the source sees the end", func() bool {
 		l.Look(ctx)
 		return l.Instance("app").Phase == gate.Terminated
 	})
 	if got := l.Instance("app"); got.ID != was.ID {
-		t.Errorf("it ended as %+v, was %+v", got, was)
+		t.Errorf("the instance ended as %+v, was %+v", got, was)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.targets["app"].missed() {
-		t.Error("somebody missed it")
+		t.Error("an attempt has failed")
 	}
 }

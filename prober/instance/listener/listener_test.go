@@ -24,7 +24,7 @@ import (
 // board is a table of sockets that a test writes.
 type board struct {
 	mu     sync.Mutex
-	pass   func() // the time that a read takes; nil: none
+	pass   func() // called during a read, for the time that the read takes; may be nil
 	found  []proc.Socket
 	err    error
 	method string
@@ -52,7 +52,7 @@ func (b *board) How() string {
 
 func (b *board) Close() {}
 
-// set makes these the sockets of port 80.
+// set makes ids the sockets of port 80.
 func (b *board) set(ids ...uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -68,7 +68,7 @@ func (b *board) fail(err error) {
 	b.err = err
 }
 
-// since returns how many reads there were since the last call.
+// since returns the number of reads since the last call.
 func (b *board) since() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -77,7 +77,7 @@ func (b *board) since() int {
 	return n
 }
 
-// inBubble runs f in a bubble, with a listener that watches app, at port 80. A read of the
+// inBubble runs f in a bubble with a listener that watches app at port 80. A read of the
 // sockets takes cost.
 func inBubble(t *testing.T, cost time.Duration, ids []uint64, f func(l *Source, b *board, told func() string, log *bytes.Buffer)) {
 	t.Helper()
@@ -119,8 +119,8 @@ func inBubble(t *testing.T, cost time.Duration, ids []uint64, f func(l *Source, 
 
 func target(name string) *config.Target { return &config.Target{Name: name, Instance: watch} }
 
-// Sockets are read once a second; ten times a second while a probe is held, or while
-// what is watched has ended.
+// The source reads sockets once a second. It reads ten times a second while a probe is held or
+// while a target has ended.
 func TestListenerRefresh(t *testing.T) {
 	inBubble(t, 0, []uint64{1}, func(l *Source, b *board, told func() string, _ *bytes.Buffer) {
 		count := func(when string, want int) {
@@ -164,12 +164,12 @@ func TestListenerRefresh(t *testing.T) {
 		l.Forget("eager")
 		count("it is gone", 2)
 		if got := told(); got != "" {
-			t.Errorf("told of %q with no change", got)
+			t.Errorf("told of %q without a change", got)
 		}
 	})
 }
 
-// When Look returns, sockets have been read since the call and the change is told.
+// When Look returns, the source has read sockets since the call and has told of the change.
 func TestListenerLook(t *testing.T) {
 	inBubble(t, 0, []uint64{1}, func(l *Source, b *board, told func() string, _ *bytes.Buffer) {
 		time.Sleep(time.Second / 3)
@@ -182,9 +182,9 @@ func TestListenerLook(t *testing.T) {
 	})
 }
 
-// However many ask, reads take no more than a tenth of the time, and everybody gets
-// an answer: 100 who ask every 10 ms, of a table that takes 5 ms to read, cause no
-// more than 20 reads a second.
+// However many callers ask, reads take at most a tenth of the time, and every caller gets an
+// answer. If 100 callers ask every 10 ms for a table that takes 5 ms to read, there are at most
+// 20 reads a second.
 func TestListenerLooksAreBounded(t *testing.T) {
 	inBubble(t, 5*time.Millisecond, []uint64{1}, func(l *Source, b *board, _ func() string, _ *bytes.Buffer) {
 		b.since()
@@ -203,26 +203,26 @@ func TestListenerLooksAreBounded(t *testing.T) {
 	})
 }
 
-// However long a look seems to take, the next one comes a second later at most: the
-// agent may have been frozen in it.
+// However long a read seems to take, the next read comes a second later at most: the agent may
+// have been frozen during the read.
 func TestListenerLooksAfterAFreeze(t *testing.T) {
 	inBubble(t, 30*time.Second, []uint64{1}, func(l *Source, b *board, _ func() string, _ *bytes.Buffer) {
 		time.Sleep(40 * time.Second)
 		b.mu.Lock()
 		b.pass = nil
 		b.mu.Unlock()
-		time.Sleep(30 * time.Second) // the read that is under way
+		time.Sleep(30 * time.Second) // for the read that is under way
 		b.set()
 		l.AttemptFailed("app")
 		begin := time.Now()
 		l.Look(context.Background())
 		if took := time.Since(begin); took > time.Second || l.Instance("app").Phase != gate.Terminated {
-			t.Errorf("%v until %+v", took, l.Instance("app"))
+			t.Errorf("the look took %v and saw %+v", took, l.Instance("app"))
 		}
 	})
 }
 
-// Who asks and cannot wait is let go.
+// Look returns when its caller's context is done.
 func TestListenerLookIsCutShort(t *testing.T) {
 	inBubble(t, 100*time.Millisecond, []uint64{1}, func(l *Source, _ *board, _ func() string, _ *bytes.Buffer) {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
@@ -236,7 +236,8 @@ func TestListenerLookIsCutShort(t *testing.T) {
 	})
 }
 
-// A thousand targets that come at once cost one read, and each is told of alone.
+// A thousand targets that come at once cost one read. The source tells of each change by
+// itself.
 func TestListenerManyTargets(t *testing.T) {
 	inBubble(t, 0, nil, func(l *Source, b *board, told func() string, _ *bytes.Buffer) {
 		time.Sleep(time.Second / 2)
@@ -260,7 +261,7 @@ func TestListenerManyTargets(t *testing.T) {
 			t.Errorf("t8 is described as %q", d)
 		}
 		if l.Instance("nobody") != (gate.Instance{}) {
-			t.Error("nobody has an instance")
+			t.Error("a target that nobody watches has an instance")
 		}
 	})
 }

@@ -27,7 +27,7 @@ var watch = config.Instance{
 	Refresh:   time.Second,
 }
 
-// there has sockets with these ids at a port.
+// there returns sockets with these IDs at a port.
 func there(port uint16, ids ...uint64) map[uint16][]proc.Socket {
 	found := make([]proc.Socket, len(ids))
 	for i, id := range ids {
@@ -36,18 +36,20 @@ func there(port uint16, ids ...uint64) map[uint16][]proc.Socket {
 	return map[uint16][]proc.Socket{port: found}
 }
 
-// lookAt looks at the epoch, and nobody can see who holds the sockets.
+// lookAt looks at the sockets at the epoch. Nobody can see which process holds them.
 func (l *listening) lookAt(there map[uint16][]proc.Socket) {
 	ids, _ := l.of(there)
 	l.infer(ids, unseen, epoch)
 }
 
-// follow takes a look a second, at the sockets whose ids are the digits of each word;
-// - is none. Before it, ! marks that a probe is held, x that an attempt has failed, and of
-// who held the last sockets g that he is gone, r that he runs, o that he has opened the new
-// ones; a kubelet asks at ?. It returns for each look the number of the instance, with . if
-// it does not run, ~ if it may not be held, < if the one before handed over to it, and + if
-// that is a restart all the same.
+// follow takes a look a second. The digits of each word are the IDs of the sockets; - means no
+// socket. The signs of a word say: ! a probe is held; x an attempt has failed; ? a kubelet
+// asks. Of the process that held the last sockets they say: g it is gone; r it runs; o it has
+// opened the new sockets.
+//
+// For each look follow returns the number of the instance. A . means that the instance does not
+// run, ~ that it may not be held, < that the instance before handed over to it, and + that the
+// hand-over counts as a restart.
 func follow(script string) string {
 	var l *listening
 	ids := map[string]int{}
@@ -109,40 +111,40 @@ func follow(script string) string {
 	return strings.Join(out, " ")
 }
 
-// Each script reads: with these sockets, second by second, this instance is there.
+// Each row says which instances a script of sockets gives, one for each second.
 func TestListeningRules(t *testing.T) {
 	for _, tt := range []struct{ promise, sockets, want string }{
 		{"the same socket is the same instance", "1 1 1", "1 1 1"},
 		{"workers that share the port come and go: the same", "12 23 34 4", "1 1 1 1"},
-		{"other sockets, and nobody has missed the target: a hand-over", "1 2 3", "1 2< 3<"},
+		{"other sockets, and no attempt has failed: a hand-over", "1 2 3", "1 2< 3<"},
 		{"all workers at once: a hand-over too", "12 34", "1 2<"},
 		{"an attempt has failed in between: a restart", "1 x2 x3", "1 2 3"},
 		{"an attempt that failed before the last look at the same sockets does not count", "1 x1 2", "1 1 2<"},
-		{"the process before is gone: a restart, though nobody has missed it", "1 g2", "1 2<+"},
+		{"the process before is gone: a restart, though no attempt has failed", "1 g2", "1 2<+"},
 		{"the process before runs on: a hand-over", "1 r2", "1 2<"},
 		{"the same process has closed its listener and opened another: the same", "1 r- r- o2 2", "1 1 1 1 1"},
-		{"what nobody could miss, because it is held, was restarted", "1 !2", "1 2"},
+		{"other sockets while a probe is held, so that no attempt can fail: a restart", "1 !2", "1 2"},
 
 		{"no socket, and an attempt has failed: the end", "1 x- - x2", "1 1. 1. 2"},
 		{"no socket, and the process is gone: the end", "1 g- 2", "1 1. 2"},
 		{"no socket, and a probe waits for the next instance: the end", "1 !- 2", "1 1. 2"},
-		{"no socket for less than 2 s, and nobody has missed it: a hand-over", "1 - - 2", "1 1 1 2<"},
+		{"no socket for less than 2 s, and no attempt has failed: a hand-over", "1 - - 2", "1 1 1 2<"},
 		{"no socket for 2 s: the end", "1 - - - 2", "1 1 1 1. 2"},
 		{"a process that runs on and does not listen has not ended", "1 r- r- r- r- r-", "1 1 1 1 1 1"},
-		{"until it ends", "1 r- r- g- 2", "1 1 1 1. 2"},
+		{"when that process ends, the instance ends", "1 r- r- g- 2", "1 1 1 1. 2"},
 		{"an id that comes back after the end is another life", "1 g- 1", "1 1. 2"},
 
-		{"what has ended runs again by a sign of life alone", "1 g- - - - - - - - -", "1 1. 1. 1. 1. 1. 1. 1. 1. 1."},
-		{"a kubelet asks after maxHold: the next one runs without a socket", "1 g- ?- - - - - ?-", "1 1. 1. 1. 1. 1. 1. 2"},
-		{"that boot comes to its end: handed over", "1 g- - - - - ?- 2 2", "1 1. 1. 1. 1. 1. 2 3< 3<"},
-		{"a boot that was given up for dead: the one that listens counts no second time", "1 g- - - - - ?- !- !2 2", "1 1. 1. 1. 1. 1. 2 2 3< 3<"},
-		{"without a socket it does not end a second time", "1 g- - - - - ?- x- - - - - -", "1 1. 1. 1. 1. 1. 2 2 2 2 2 2 2"},
+		{"an ended target runs again only with a sign of life", "1 g- - - - - - - - -", "1 1. 1. 1. 1. 1. 1. 1. 1. 1."},
+		{"a kubelet asks after maxHold: the next instance runs without a socket", "1 g- ?- - - - - ?-", "1 1. 1. 1. 1. 1. 1. 2"},
+		{"the end of that boot: a hand-over", "1 g- - - - - ?- 2 2", "1 1. 1. 1. 1. 1. 2 3< 3<"},
+		{"a boot on hold that listens at last is another instance, but no second restart", "1 g- - - - - ?- !- !2 2", "1 1. 1. 1. 1. 1. 2 2 3< 3<"},
+		{"an instance without a socket does not end a second time", "1 g- - - - - ?- x- - - - - -", "1 1. 1. 1. 1. 1. 2 2 2 2 2 2 2"},
 
-		{"never seen is as static", "- - - x- - - - -", "1~ 1~ 1~ 1~ 1~ 1~ 1~ 1~"},
-		{"seen for the first time after the agent: handed over, now with a bound", "- - 1 1", "1~ 1~ 2< 2<"},
-		{"a kubelet begins to ask: it began no earlier than that, once", "- - ?- - ?- 1", "1~ 1~ 2~< 2~< 2~< 3<"},
-		{"asked at once: it began with the agent", "- ?- - ?- 1", "1~ 1~ 1~ 1~ 2<"},
-		{"and then it ends like any other", "- 1 g- 2", "1~ 2< 2.< 3"},
+		{"never seen: as static", "- - - x- - - - -", "1~ 1~ 1~ 1~ 1~ 1~ 1~ 1~"},
+		{"seen first after the agent's start: a hand-over, now with a bound", "- - 1 1", "1~ 1~ 2< 2<"},
+		{"a kubelet begins to ask: the instance began no earlier, and only once", "- - ?- - ?- 1", "1~ 1~ 2~< 2~< 2~< 3<"},
+		{"a kubelet asks at once: the instance began with the agent", "- ?- - ?- 1", "1~ 1~ 1~ 1~ 2<"},
+		{"an instance that was seen late ends like any other", "- 1 g- 2", "1~ 2< 2.< 3"},
 		{"held, the same socket stays the same instance", "1 !1 !1 !1 !1 !1 !1 !1", "1 1 1 1 1 1 1 1"},
 	} {
 		if got := follow(tt.sockets); got != tt.want {
@@ -151,8 +153,8 @@ func TestListeningRules(t *testing.T) {
 	}
 }
 
-// An instance that was there before the agent has no start, so that its delays are
-// behind it; every later one starts when it is first seen.
+// An instance from before the agent has no start, so its delays are over. Every later instance
+// starts when the source first sees it.
 func TestListeningStart(t *testing.T) {
 	l := newListening(&watch, there(80, 1), epoch)
 	if !l.instance.StartedAt.IsZero() || l.instance.ID != "socket-1" || l.instance.MaxHold != 5*time.Second {
@@ -173,8 +175,8 @@ func TestListeningStart(t *testing.T) {
 	}
 }
 
-// Another configuration keeps the instance, whatever sockets it looks at; from then
-// on the new ones count.
+// Another configuration keeps the instance, whatever sockets the configuration names. From then
+// on the new sockets count.
 func TestListeningConfigure(t *testing.T) {
 	moved := watch
 	moved.Listeners = []config.Listener{{Host: "127.0.0.1", Port: 81}}
@@ -187,16 +189,16 @@ func TestListeningConfigure(t *testing.T) {
 	}
 	l.lookAt(there(81, 2))
 	if l.instance.ID != "socket-1" {
-		t.Errorf("the socket of the new port makes it another instance: %+v", l.instance)
+		t.Errorf("the socket of the new port makes another instance: %+v", l.instance)
 	}
 	l.lookAt(there(81, 3))
 	if l.instance.ID != "socket-3" {
-		t.Errorf("a restart after the change is not seen: %+v", l.instance)
+		t.Errorf("the source does not see a restart after the change: %+v", l.instance)
 	}
 
 	l.configure(&watch, nil)
 	if l.instance.ID != "socket-3" || l.instance.Phase != gate.Running || l.instance.MaxHold != gate.Never {
-		t.Errorf("moved to where nobody listens: %+v, want the same, as static", l.instance)
+		t.Errorf("moved to a port where nobody listens: %+v, want the same, as static", l.instance)
 	}
 
 	l = newListening(&watch, there(80, 1), epoch)
@@ -207,7 +209,7 @@ func TestListeningConfigure(t *testing.T) {
 	}
 	l.lookAt(there(81, 2))
 	if l.instance.ID != "socket-2" || l.instance.Phase != gate.Running {
-		t.Errorf("after a reload while it had ended: %+v", l.instance)
+		t.Errorf("after a reload of an ended target: %+v", l.instance)
 	}
 
 	l = newListening(&watch, nil, epoch)
@@ -215,12 +217,12 @@ func TestListeningConfigure(t *testing.T) {
 	longer.MaxHold = time.Hour
 	l.configure(&longer, nil)
 	if l.instance.MaxHold != gate.Never {
-		t.Errorf("never seen, after a reload: max hold %v, want never", l.instance.MaxHold)
+		t.Errorf("never seen after a reload: max hold %v, want never", l.instance.MaxHold)
 	}
 }
 
-// A target that had ended before it was watched goes on having ended until it listens,
-// or for maxHold and a sign of life; one that listens runs.
+// A target that had ended before its watch stays ended until it listens, or for maxHold and a
+// sign of life. A target that listens runs.
 func TestListeningHadEnded(t *testing.T) {
 	l := newListening(&watch, nil, epoch)
 	l.end(epoch)
@@ -234,7 +236,7 @@ func TestListeningHadEnded(t *testing.T) {
 	l = newListening(&watch, there(80, 1), epoch)
 	l.end(epoch)
 	if l.instance.Phase != gate.Running {
-		t.Errorf("it listens: %+v", l.instance)
+		t.Errorf("a target that listens: %+v", l.instance)
 	}
 }
 
@@ -291,9 +293,8 @@ func TestMissedDuringARead(t *testing.T) {
 	}
 }
 
-// Whatever sockets come and go, an instance begins with its socket, or after the end
-// of another; it never runs while it is held for longer than the source allows; and
-// its id is never empty.
+// Whatever sockets come and go, an instance begins with its socket or after the end of another
+// instance. Its hold is never longer than the source allows, and its ID is never empty.
 func FuzzListening(f *testing.F) {
 	f.Add([]byte{1, 2, 0, 0, 0, 3, 129, 128})
 	f.Fuzz(func(t *testing.T, looks []byte) {
@@ -320,7 +321,7 @@ func FuzzListening(f *testing.F) {
 			case is.ID != was.ID && is.StartedAt != now && (is.From != was.ID || is.StartedAt.Add(is.LivenessLag) != now), is.ID == was.ID && was.Phase == gate.Running && is.StartedAt != was.StartedAt:
 				t.Fatalf("look %d: the start is wrong: %+v after %+v", i, is, was)
 			case len(set) > 0 && is.Phase != gate.Running:
-				t.Fatalf("look %d: listens and does not run: %+v", i, is)
+				t.Fatalf("look %d: an instance that listens does not run: %+v", i, is)
 			case is.MaxHold != gate.Never && is.MaxHold != watch.MaxHold:
 				t.Fatalf("look %d: max hold %v", i, is.MaxHold)
 			}
@@ -328,7 +329,7 @@ func FuzzListening(f *testing.F) {
 	})
 }
 
-// A look at one target among 1,000 ports.
+// This benchmark measures a look at one target among 1,000 ports.
 func BenchmarkListeningLook(b *testing.B) {
 	all := map[uint16][]proc.Socket{}
 	for port := range uint16(1000) {

@@ -15,8 +15,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
-// A log that asks the source something itself, or that nobody reads, holds up nobody: it
-// is written with no lock held, and never by who calls Watch.
+// A log that asks the source something, or that nobody reads, holds up nobody. The source holds
+// no lock while it writes the log, and Watch never writes it.
 func TestListenerLogsWithoutLocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -38,9 +38,9 @@ func TestListenerLogsWithoutLocks(t *testing.T) {
 		}
 		b.fail(nil)
 		time.Sleep(time.Minute)
-		l.Watch(target("app")) // reads, and has something to log again
+		l.Watch(target("app")) // reads, and again has something to log
 		if !l.Up() {
-			t.Error("not up: nothing was read while the log was stuck")
+			t.Error("the source is not up: it did not read while the log was stuck")
 		}
 		close(stuck)
 		cancel()

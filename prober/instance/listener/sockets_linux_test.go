@@ -24,12 +24,12 @@ func sharing(t testing.TB, address string) net.Listener {
 	return testutil.Listen(t, "tcp", address, true)
 }
 
-// watchingPorts is a listener of the kernel's sockets that watches app at these ports, and
-// runs. It returns how to see the instance after a fresh look.
+// watchingPorts returns a running listener of the kernel's sockets that watches app at these
+// ports. look takes a fresh look and returns the instance.
 func watchingPorts(t *testing.T, ports ...int) (l *Source, look func() gate.Instance) {
 	t.Helper()
 	l = New(slog.New(slog.DiscardHandler))
-	l.witness = nil // the sockets are this process', which runs on
+	l.witness = nil // this process holds the sockets, and runs on
 	c := &config.Target{Name: "app", Instance: watch}
 	c.Instance.Listeners = nil
 	for _, p := range ports {
@@ -53,14 +53,14 @@ func watchingPorts(t *testing.T, ports ...int) (l *Source, look func() gate.Inst
 
 func port(l net.Listener) int { return l.Addr().(*net.TCPAddr).Port }
 
-// A socket of the kernel's that is closed and made again on the same port is another
-// instance; in between there is none.
+// If a socket is closed and opened again on the same port, it is another instance. Between the
+// two there is no instance.
 func TestListenerSeesARestart(t *testing.T) {
 	s := sharing(t, "127.0.0.1:"+testutil.Port(t))
 	_, look := watchingPorts(t, port(s))
 	first := look()
 	if first.Phase != gate.Running || !first.StartedAt.IsZero() {
-		t.Fatalf("there before the agent: %+v", first)
+		t.Fatalf("a socket from before the agent: %+v", first)
 	}
 	_ = s.Close()
 	if ended := look(); ended.Phase != gate.Terminated || ended.ID != first.ID {
@@ -68,12 +68,12 @@ func TestListenerSeesARestart(t *testing.T) {
 	}
 	sharing(t, s.Addr().String())
 	if second := look(); second.Phase != gate.Running || second.ID == first.ID || second.StartedAt.IsZero() {
-		t.Errorf("made again: %+v", second)
+		t.Errorf("a socket opened again: %+v", second)
 	}
 }
 
-// Two sockets share a port by SO_REUSEPORT; as long as one of those that were there
-// before is left, it is the same instance.
+// Two sockets share a port by SO_REUSEPORT. While one of the earlier sockets is left, the
+// instance is the same.
 func TestListenerSeesWorkersComeAndGo(t *testing.T) {
 	one := sharing(t, "127.0.0.1:"+testutil.Port(t))
 	address := one.Addr().String()
@@ -92,7 +92,7 @@ func TestListenerSeesWorkersComeAndGo(t *testing.T) {
 	}
 }
 
-// A socket that is handed over to another process is the same instance.
+// A socket that another process takes over is the same instance.
 func TestListenerSeesAHandOver(t *testing.T) {
 	s := sharing(t, "127.0.0.1:"+testutil.Port(t))
 	_, look := watchingPorts(t, port(s))
@@ -109,16 +109,16 @@ func TestListenerSeesAHandOver(t *testing.T) {
 	}
 	_ = f.Close()
 	if got := look(); got.ID != first || got.Phase != gate.Running {
-		t.Errorf("handed over: %+v", got)
+		t.Errorf("after the hand-over: %+v", got)
 	}
 	_ = heir.Process.Kill()
 	_ = heir.Wait()
 	if got := look(); got.Phase != gate.Terminated {
-		t.Errorf("the heir is dead: %+v", got)
+		t.Errorf("after the heir's end: %+v", got)
 	}
 }
 
-// Of three ports, the instance lives as long as one listens.
+// An instance with three ports lives while one of the ports listens.
 func TestListenerSeesThreePortsAsOne(t *testing.T) {
 	a, b, c := sharing(t, "127.0.0.1:"+testutil.Port(t)), sharing(t, "[::]:"+testutil.Port(t)), sharing(t, "0.0.0.0:"+testutil.Port(t))
 	_, look := watchingPorts(t, port(a), port(b), port(c))
@@ -136,11 +136,11 @@ func TestListenerSeesThreePortsAsOne(t *testing.T) {
 	sharing(t, ":"+strconv.Itoa(port(b)))
 	second := look()
 	if second.Phase != gate.Running || second.ID == first {
-		t.Errorf("one is back: %+v", second)
+		t.Errorf("after one listens again: %+v", second)
 	}
 	sharing(t, ":"+strconv.Itoa(port(c)))
 	if got := look(); got.ID != second.ID {
-		t.Errorf("another is back: %+v", got)
+		t.Errorf("after another listens again: %+v", got)
 	}
 }
 
@@ -160,11 +160,11 @@ func TestListenerIgnoresConnections(t *testing.T) {
 	defer server.Close()
 	_ = s.Close()
 	if got := look(); got.Phase != gate.Terminated {
-		t.Errorf("only a connection is left: %+v", got)
+		t.Errorf("with only a connection left: %+v", got)
 	}
 }
 
-// What a second of watching 100 targets costs, as one read and its conclusions.
+// This benchmark measures a second of watching 100 targets: one read and its conclusions.
 func BenchmarkListener100Targets(b *testing.B) {
 	l := New(slog.New(slog.DiscardHandler))
 	for i := range 100 {

@@ -11,18 +11,18 @@ import (
 	"github.com/prober-exporter/prober_exporter/gate"
 )
 
-// What has ended can be told to run, and nothing else can.
+// Somebody may declare that an ended target runs again, and no other target.
 func TestListenerDeclare(t *testing.T) {
 	inBubble(t, 0, []uint64{1}, func(l *Source, b *board, told func() string, _ *bytes.Buffer) {
 		if l.Declare("app") || l.Declare("nobody") {
-			t.Error("something that runs, or nobody, was begun")
+			t.Error("Declare began an instance of a running or unknown target")
 		}
 		b.set()
 		l.AttemptFailed("app")
 		time.Sleep(time.Second)
 		told()
 		if now := time.Now(); !l.Declare("app") || l.Instance("app").StartedAt != now || l.Instance("app").Phase != gate.Running {
-			t.Errorf("got %+v, want one that runs since %v", l.Instance("app"), now)
+			t.Errorf("got %+v, want an instance that runs since %v", l.Instance("app"), now)
 		}
 		if got := l.Describe("app").Message; got != "does not listen yet" {
 			t.Errorf("described as %q", got)
@@ -30,8 +30,9 @@ func TestListenerDeclare(t *testing.T) {
 	})
 }
 
-// Sockets that are gone are looked for ten times a second, and whoever asks is told that an
-// attempt would say whether the target has ended; without one it has after 2 s.
+// The source looks ten times a second for sockets that are gone. Meanwhile InDoubt says that an
+// attempt would show whether the target has ended. Without an attempt, the target has ended
+// after 2 s.
 func TestListenerInDoubt(t *testing.T) {
 	inBubble(t, 0, []uint64{1}, func(l *Source, b *board, told func() string, _ *bytes.Buffer) {
 		was := l.Instance("app")
@@ -58,8 +59,8 @@ func TestListenerInDoubt(t *testing.T) {
 	})
 }
 
-// A kubelet that asks about what has ended, later than maxHold after the end, begins the
-// next instance, and nobody else is asked about.
+// A kubelet that asks for an ended target later than maxHold after the end begins the target's
+// next instance, and no other target's.
 func TestListenerAsked(t *testing.T) {
 	inBubble(t, 0, []uint64{1}, func(l *Source, b *board, told func() string, _ *bytes.Buffer) {
 		ask := func() gate.Instance {
@@ -70,7 +71,7 @@ func TestListenerAsked(t *testing.T) {
 		}
 		was := ask()
 		if was.ID != "socket-1" {
-			t.Fatalf("asked while it listens: %+v", was)
+			t.Fatalf("asked for a target that listens: %+v", was)
 		}
 		b.set()
 		l.AttemptFailed("app")
@@ -80,7 +81,7 @@ func TestListenerAsked(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		if got := l.Instance("app"); got.Phase != gate.Terminated {
-			t.Errorf("an hour later, and nobody has asked: %+v", got)
+			t.Errorf("an hour later, without a question: %+v", got)
 		}
 		told()
 		l.Asked("app", time.Now())

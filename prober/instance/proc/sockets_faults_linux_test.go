@@ -16,8 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A refusal of sock_diag is asked about 1 time in 10 minutes, /proc/net/tcp serves
-// meanwhile, its ids are none of sock_diag's, and how tells the change both ways.
+// If the kernel refuses sock_diag, the reader asks again only after 10 minutes and reads
+// /proc/net/tcp meanwhile. IDs from /proc/net/tcp equal none of sock_diag's. How says which way
+// served last.
 func TestSocketsRefused(t *testing.T) {
 	l := listen(t, "tcp4", "127.0.0.1:0")
 	for _, errno := range []error{unix.EPERM, unix.ENOENT, unix.EINVAL} {
@@ -43,8 +44,8 @@ func TestSocketsRefused(t *testing.T) {
 	}
 }
 
-// fakeDiag is a sock_diag of ours: it answers the n-th dump with the n-th answer, and with
-// the last one for ever.
+// fakeDiag plays sock_diag. It answers dump n with answer n, and all later dumps with the last
+// answer.
 type fakeDiag struct {
 	netlink.Socket
 	answers []fakeAnswer
@@ -52,10 +53,10 @@ type fakeDiag struct {
 	n       int
 }
 
-// fakeAnswer is what a dump brings: sockets with their flags, or an error.
+// fakeAnswer is the answer to a dump: sockets with flags, or an error.
 type fakeAnswer struct {
 	flags   netlink.HeaderFlags
-	late    uint32 // how far its sequence number is off
+	late    uint32 // how far the sequence number is off
 	sockets [][]byte
 	err     error
 }
@@ -92,12 +93,12 @@ func (f *fakeDiag) ReceiveIter() iter.Seq2[netlink.Message, error] {
 	}
 }
 
-// answers reads from a fakeDiag.
+// answers returns a reader that reads from a fakeDiag.
 func answers(a ...fakeAnswer) *Sockets {
 	return &Sockets{Dial: func() (*netlink.Conn, error) { return netlink.NewConn(&fakeDiag{answers: a}, 1), nil }}
 }
 
-// diagMsg is the message of a socket at 10.1.2.3:258 with a cookie.
+// diagMsg returns the message of a socket at 10.1.2.3:258 with a cookie.
 func diagMsg(cookie byte) []byte {
 	b := make([]byte, 72)
 	b[0], b[4], b[5], b[44] = unix.AF_INET, 1, 2, cookie
@@ -105,14 +106,14 @@ func diagMsg(cookie byte) []byte {
 	return b
 }
 
-// A dump that the kernel calls interrupted is taken again, 5 times at most; then the
-// other way is taken, if this one never worked before.
+// If the kernel calls a dump interrupted, the reader tries again, five times at most. Then the
+// reader uses the other way, if sock_diag has never worked before.
 func TestSocketsInterrupted(t *testing.T) {
 	torn := fakeAnswer{flags: netlink.DumpInterrupted, sockets: [][]byte{diagMsg(1)}}
 	s := answers(torn, torn, fakeAnswer{sockets: [][]byte{diagMsg(2)}}, fakeAnswer{})
 	got, err := s.Read(nil)
 	if err != nil || len(got) != 1 || got[0].ID != 2 || got[0].Local.String() != "10.1.2.3:258" {
-		t.Errorf("got %+v, %v, want only what was in the whole dump", got, err)
+		t.Errorf("got %+v, %v, want only the sockets of the whole dump", got, err)
 	}
 	s = answers(torn)
 	if _, err := s.Read(nil); err != nil || s.How() != ByProcNet {
@@ -124,7 +125,7 @@ func TestSocketsInterrupted(t *testing.T) {
 	}
 }
 
-// A kernel without IPv6 is read for IPv4 alone.
+// If a kernel has no IPv6, the reader reads IPv4 alone.
 func TestSocketsNoIPv6(t *testing.T) {
 	s := answers(fakeAnswer{sockets: [][]byte{diagMsg(1)}}, fakeAnswer{err: unix.ENOENT})
 	if got, err := s.Read(nil); err != nil || len(got) != 1 || s.How() != BySockDiag {
@@ -136,8 +137,8 @@ func TestSocketsNoIPv6(t *testing.T) {
 	}
 }
 
-// A message that cannot be right is an error and no socket: too short, of an unknown
-// family, an answer to another question.
+// A message that is too short, of an unknown family, or an answer to another question is an
+// error, and yields no socket.
 func TestSocketsNonsense(t *testing.T) {
 	unknown := diagMsg(1)
 	unknown[0] = 99
@@ -153,7 +154,7 @@ func TestSocketsNonsense(t *testing.T) {
 			t.Errorf("got %+v, %v, want an error with %q", got, err, want)
 		}
 		if s.conn != nil {
-			t.Errorf("%s: the connection is kept, with what may still be in it", want)
+			t.Errorf("%s: the reader keeps a connection that may hold more of the answer", want)
 		}
 	}
 }
@@ -164,7 +165,7 @@ func procLine(local, state, inode string) string {
 	return "   0: " + local + " 00000000:0000 " + state + " 00000000:00000000 00:00000000 00000000     0        0 " + inode + " 1\n"
 }
 
-// procWith is a proc file system whose net directory has these files.
+// procWith returns a proc file system whose net directory has these files.
 func procWith(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -179,8 +180,8 @@ func procWith(t *testing.T, files map[string]string) string {
 	return root
 }
 
-// A file of /proc/net that cannot be right is an error: a line cut short or without
-// end, a port beyond 65535, an address that is none, no file of IPv4.
+// A bad file of /proc/net is an error: a line that is cut short or has no end, a port beyond
+// 65535, a bad address, or no file of IPv4.
 func TestSocketsProcNonsense(t *testing.T) {
 	for name, files := range map[string]map[string]string{
 		"cut":  {"tcp": procHeader + "   0: 0100007F:0016 00000000:0000 0A"},

@@ -54,7 +54,7 @@ func addrOf(l net.Listener) netip.AddrPort {
 	return l.Addr().(*net.TCPAddr).AddrPort()
 }
 
-// ways are both ways of reading, each as it is.
+// ways returns both ways of reading, each with its own reader.
 func ways(t testing.TB) map[string]*Sockets {
 	diag, proc := &Sockets{}, &Sockets{Dial: func() (*netlink.Conn, error) { return nil, unix.EPERM }}
 	t.Cleanup(diag.Close)
@@ -72,7 +72,7 @@ func at(t testing.TB, s *Sockets, where netip.AddrPort) []Socket {
 	return slices.DeleteFunc(all, func(one Socket) bool { return one.Local != where })
 }
 
-// inodeOf is the number of a listener's socket as its holder sees it.
+// inodeOf returns the inode of a listener's socket as its holder sees it.
 func inodeOf(t *testing.T, l net.Listener) uint64 {
 	t.Helper()
 	raw, err := l.(*net.TCPListener).SyscallConn()
@@ -86,8 +86,8 @@ func inodeOf(t *testing.T, l net.Listener) uint64 {
 	return stat.Ino
 }
 
-// A listener is seen where it listens, IPv4, IPv6 and both, with the inode that its
-// holder sees, and two reads of it are equal.
+// The reader sees a listener where it listens, on IPv4, IPv6 or both, with the inode that its
+// holder sees. Two reads of a listener are equal.
 func TestSocketsWhere(t *testing.T) {
 	for how, s := range ways(t) {
 		for _, tc := range []struct{ network, listen, seen string }{
@@ -115,8 +115,8 @@ func TestSocketsWhere(t *testing.T) {
 	}
 }
 
-// A port that is closed and opened again has another socket, as have the two that share
-// one with SO_REUSEPORT: 3 sockets, 3 ids.
+// If a port is closed and opened again, its socket has a new ID. Two sockets that share a port
+// with SO_REUSEPORT also differ: three sockets have three IDs.
 func TestSocketsIdentity(t *testing.T) {
 	for how, s := range ways(t) {
 		first := listen(t, "tcp4", "127.0.0.1:0", true)
@@ -130,18 +130,18 @@ func TestSocketsIdentity(t *testing.T) {
 		first.Close()
 		left := at(t, s, where)
 		if len(left) != 1 || !slices.Contains(pair, left[0]) || left[0].Inode == gone {
-			t.Fatalf("%s: got %+v, want the other one of %+v", how, left, pair)
+			t.Fatalf("%s: got %+v, want the other socket of %+v", how, left, pair)
 		}
 		listen(t, "tcp4", addrOf(first).String(), true)
 		for _, one := range at(t, s, where) {
 			if one != left[0] && (one.ID == pair[0].ID || one.ID == pair[1].ID) {
-				t.Errorf("%s: %+v has the id of one that has gone", how, one)
+				t.Errorf("%s: %+v has the ID of a socket that has gone", how, one)
 			}
 		}
 	}
 }
 
-// Connections are no listeners: with one open, both of its ends on a port, there is 1.
+// Connections are no listeners. With an open connection on a port there is still one listener.
 func TestSocketsConnections(t *testing.T) {
 	l := listen(t, "tcp4", "127.0.0.1:0")
 	var d net.Dialer
@@ -165,7 +165,7 @@ func TestSocketsConnections(t *testing.T) {
 	}
 }
 
-// 2,000 listeners come whole and once each, by both ways, while others come and go.
+// Both ways read each of 2,000 listeners once, while other sockets come and go.
 func TestSocketsMany(t *testing.T) {
 	want := make(map[uint64]netip.AddrPort)
 	for i := range 2000 {
@@ -209,8 +209,7 @@ func TestSocketsMany(t *testing.T) {
 	}
 }
 
-// read appends: what was in the slice stays before it, and after an error it is all
-// there is.
+// Read appends to a slice. After an error the slice has only its former content.
 func TestSocketsAppends(t *testing.T) {
 	listen(t, "tcp4", "127.0.0.1:0")
 	mine := []Socket{{ID: 7}}
@@ -220,7 +219,7 @@ func TestSocketsAppends(t *testing.T) {
 		}
 		s.tryDiag, s.proc = time.Now().Add(time.Hour), filepath.Join(t.TempDir(), "none")
 		if got, err := s.Read(mine); !slices.Equal(got, mine) || !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("%s: got %+v, %v, want id 7 and that the directory is missing", how, got, err)
+			t.Errorf("%s: got %+v, %v, want id 7 and an error about the missing directory", how, got, err)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/instance/proc"
 )
 
-// hundred are 100 running targets of each kind, each of a process of its own.
+// hundred returns 100 running targets of each kind, each with a process of its own.
 func hundred(b *testing.B) map[string][]*config.Target {
 	word := testutil.Unique()
 	kinds := make(map[string][]*config.Target)
@@ -27,15 +27,16 @@ func hundred(b *testing.B) map[string][]*config.Target {
 	return kinds
 }
 
-// BenchmarkProcess looks at 100 running targets of each kind, as is done each second for
-// pid files and ports; and goes through all processes, as is done to find one.
+// BenchmarkProcess looks at 100 running targets of each kind, as the source does each second
+// for pid files and ports. It also walks over all processes, as the source does to find a
+// process.
 func BenchmarkProcess(b *testing.B) {
 	for kind, targets := range hundred(b) {
 		p, _ := watching(b)
 		for _, target := range targets {
 			p.Watch(target)
 		}
-		testutil.Until(b, "all are seen", func() bool { p.Look(b.Context()); return len(p.led(map[proc.Process]bool{{}: true})) == 0 })
+		testutil.Until(b, "the source sees all targets", func() bool { p.Look(b.Context()); return len(p.led(map[proc.Process]bool{{}: true})) == 0 })
 		b.Run(kind+"/look", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -20,7 +20,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
-// TestProcessHelper is no test: it is what other tests run in a process of its own.
+// TestProcessHelper is no test. Other tests run it in a process of its own.
 func TestProcessHelper(t *testing.T) {
 	helper := map[string]func(*testing.T){
 		"":          func(*testing.T) {},
@@ -36,7 +36,7 @@ func TestProcessHelper(t *testing.T) {
 	helper(t)
 }
 
-// headless ends the first thread of this process; others go on.
+// headless ends the first thread of this process, while the others go on.
 func headless(*testing.T) {
 	for range 100 {
 		go func() {
@@ -55,9 +55,9 @@ func endFirst() {
 	}
 }
 
-// A number that is given to another process is not taken for the old one: in a namespace
-// of 400 numbers the target ends, its number goes to a stranger, and that one is no
-// instance, whether the pid file stays or is written anew for a real successor.
+// The kernel gives a process' number to another process, in a namespace of 400 numbers, after
+// the target has ended. The source does not take that stranger for the target, whether the pid
+// file stays or a real successor writes it anew.
 func TestProcessReuse(t *testing.T) {
 	needs.Root(t)
 	before, err := os.ReadFile("/proc/sys/kernel/pid_max")
@@ -77,7 +77,7 @@ func TestProcessReuse(t *testing.T) {
 	}
 }
 
-// reuse is inside of the namespace, as its first process.
+// reuse runs as the first process of the namespace.
 func reuse(t *testing.T) {
 	var uname unix.Utsname
 	unix.Uname(&uname)
@@ -90,7 +90,7 @@ func reuse(t *testing.T) {
 	if err := os.WriteFile("/proc/sys/kernel/pid_max", []byte("400"), 0); err != nil {
 		t.Fatal(err)
 	}
-	// The next process has the number that we want.
+	// start makes the kernel give the next process the given number.
 	start := func(number int) *exec.Cmd {
 		t.Helper()
 		for range 1000 {
@@ -107,7 +107,7 @@ func reuse(t *testing.T) {
 			cmd.Process.Kill()
 			cmd.Wait()
 		}
-		t.Fatalf("number %d is never given", number)
+		t.Fatalf("no process ever gets number %d", number)
 		return nil
 	}
 	first := start(150)
@@ -119,7 +119,8 @@ func reuse(t *testing.T) {
 	first.Process.Kill()
 	first.Wait()
 	within(t, p, "app", gate.Terminated)
-	// A real life ended longer ago than the file system's clock is coarse.
+	// The pid file of a real target is older than a stranger by far more than the coarseness
+	// of the file system's clock.
 	old := time.Now().Add(-time.Minute)
 	os.Chtimes(path, old, old)
 	stranger := start(150)
@@ -143,8 +144,8 @@ func reuse(t *testing.T) {
 	within(t, p, "app", gate.Terminated)
 }
 
-// With no descriptor left nothing is concluded: 3 instances stay as they are, new ones
-// are not seen, and both come right by themselves.
+// Without a free descriptor the source concludes nothing: three instances stay as they are, and
+// the source sees no new ones. Both recover by themselves.
 func TestProcessScarce(t *testing.T) {
 	processHelper(t, "scarce")
 }

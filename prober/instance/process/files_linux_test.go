@@ -32,9 +32,9 @@ func contextDeadline(t *testing.T, d time.Duration) (context.Context, context.Ca
 	return context.WithTimeout(t.Context(), d)
 }
 
-// A pid file is a number in the first line, with blanks around it or not; nothing in it
-// is nobody yet, anything else is an error. Of 5 GB at most 128 bytes are read, and
-// nothing waits for a pipe's other end.
+// A pid file has a number in its first line, perhaps between blanks. An empty file means that
+// there is no process yet, and anything else is an error. The source reads at most 128 bytes of
+// 5 GB, and does not wait for the other end of a pipe.
 func TestReadPIDFile(t *testing.T) {
 	dir := t.TempDir()
 	for text, want := range map[string]int{
@@ -50,7 +50,7 @@ func TestReadPIDFile(t *testing.T) {
 		}
 	}
 	if got, _, err := readPIDFile(filepath.Join(dir, "none")); got != 0 || err != nil {
-		t.Errorf("got %d, %v of no file", got, err)
+		t.Errorf("got %d, %v without a file", got, err)
 	}
 	big := pidFile(t, filepath.Join(dir, "big"), "")
 	if err := os.Truncate(big, 5<<30); err != nil {
@@ -66,13 +66,13 @@ func TestReadPIDFile(t *testing.T) {
 			t.Errorf("%s: got %d, %v, want an error", path, got, err)
 		}
 		if took := time.Since(begin); took > time.Second {
-			t.Errorf("%s: it took %v", path, took)
+			t.Errorf("%s: reading took %v", path, took)
 		}
 	}
 }
 
-// While the process runs its pid file says nothing about it: gone, empty, garbage and
-// another's number that is not running leave the instance as it is.
+// While a process runs, its pid file says nothing about it. The instance stays if the file is
+// gone, empty, garbage, or has the number of a process that does not run.
 func TestProcessPIDFileWhileRunning(t *testing.T) {
 	pid := testutil.Orphan(t, "sleep "+testutil.Unique())
 	gone := testutil.Orphan(t, "sleep "+testutil.Unique())
@@ -110,12 +110,13 @@ func TestProcessPIDFileWhileRunning(t *testing.T) {
 	p.Look(t.Context())
 	p.Forget("app")
 	if !p.Up() {
-		t.Error("the trouble of a target outlives it")
+		t.Error("the trouble of a target outlives the target")
 	}
 }
 
-// The number in a pid file that is older than the process by more than 2 s was another's:
-// the process is not taken until the file is touched, 1 warning says so.
+// If a pid file is older than its process by more than 2 s, its number was another process'.
+// The source does not take the process until somebody touches the file, and one warning says
+// so.
 func TestProcessPIDFileStale(t *testing.T) {
 	if inMemory(t, t.TempDir()) {
 		t.Setenv("TMPDIR", "/var/tmp")
@@ -136,12 +137,12 @@ func TestProcessPIDFileStale(t *testing.T) {
 	os.Chtimes(path, now, now)
 	p.Look(t.Context())
 	if got := p.Instance("app"); got.Phase != gate.Running || p.Describe("app").Message != "" {
-		t.Errorf("got %+v, %+v once it was touched", got, p.Describe("app"))
+		t.Errorf("got %+v, %+v after a touch", got, p.Describe("app"))
 	}
 	os.Chtimes(path, old, old)
 	p.Look(t.Context())
 	if got := p.Instance("app"); got.Phase != gate.Running {
-		t.Errorf("got %+v of a leader that was taken before", got)
+		t.Errorf("got %+v for a leader from before", got)
 	}
 }
 
@@ -154,8 +155,8 @@ func inMemory(t *testing.T, path string) bool {
 	return when.inMemory
 }
 
-// Of a file that seems older than the boot, on a file system that no boot survives, the
-// clock is to blame: 1 of 3 judgements is that the process came after it.
+// A file may seem older than the boot although its file system does not survive a boot. Then
+// the clock is wrong, and the process did not come after the file.
 func TestWrittenBefore(t *testing.T) {
 	pid := testutil.Orphan(t, "sleep "+testutil.Unique())
 	procs := proc.FS{Root: "/proc"}
@@ -178,8 +179,8 @@ func TestWrittenBefore(t *testing.T) {
 	}
 }
 
-// A zombie has ended, though its number and its pid file are still there; a process
-// whose first thread alone has ended runs until the last has.
+// A zombie has ended, although its number and its pid file are still there. A process whose
+// first thread has ended runs until its last thread has ended.
 func TestProcessZombie(t *testing.T) {
 	cmd := exec.Command("sleep", testutil.Unique())
 	if err := cmd.Start(); err != nil {
@@ -207,7 +208,7 @@ func TestProcessZombie(t *testing.T) {
 	}
 	defer threads.Wait()
 	defer threads.Process.Kill()
-	testutil.Until(t, "its first thread has ended", func() bool {
+	testutil.Until(t, "the first thread has ended", func() bool {
 		text, err := os.ReadFile("/proc/" + strconv.Itoa(threads.Process.Pid) + "/stat")
 		return err == nil && strings.Contains(string(text), ") Z ")
 	})

@@ -24,11 +24,11 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/instance/proc"
 )
 
-// processHelperEnv makes TestProcessHelper act: its value names what it is.
+// processHelperEnv makes TestProcessHelper act. Its value names a helper.
 const processHelperEnv = "PROBER_EXPORTER_PROCESS_HELPER"
 
-// processHelper runs one of the helpers in another process, the way prefix says, and
-// returns what it printed.
+// processHelper runs a helper in another process, after the command prefix, and returns its
+// output.
 func processHelper(t *testing.T, name string, prefix ...string) string {
 	t.Helper()
 	command := slices.Concat(prefix, []string{os.Args[0], "-test.run=^TestProcessHelper$", "-test.timeout=50s", "-test.v"})
@@ -47,13 +47,13 @@ type lines struct {
 	flush func()
 }
 
-// count is how many lines have this in them.
+// count returns how many lines contain text.
 func (l *lines) count(text string) int {
 	l.flush()
 	return l.Count(text)
 }
 
-// watching returns a source that nobody runs yet, with its log.
+// watching returns a source that does not run yet, and its log.
 func watching(t testing.TB) (*Source, *lines) {
 	log := new(lines)
 	p := New(slog.New(slog.NewTextHandler(log, nil)))
@@ -62,8 +62,8 @@ func watching(t testing.TB) (*Source, *lines) {
 	return p, log
 }
 
-// run runs a source until the end of the test or stop, which waits for it. It returns
-// the names that it tells of; who takes none of them does not hold it up.
+// run runs a source until the end of the test or the call of stop, which waits for the source.
+// told gets the names of changed targets; a full channel does not hold the source up.
 func run(t testing.TB, p *Source) (told chan string, stop func()) {
 	told = make(chan string, 10000)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -99,7 +99,7 @@ func within(t testing.TB, p *Source, target string, phase gate.Phase) gate.Insta
 	return got
 }
 
-// pidFile writes a pid file whole.
+// pidFile writes a pid file in one step.
 func pidFile(t testing.TB, path, text string) string {
 	t.Helper()
 	if path == "" {
@@ -114,7 +114,7 @@ func pidFile(t testing.TB, path, text string) string {
 	return path
 }
 
-// owner starts a process that listens at a port of all addresses; at 0 it is nobody else's.
+// owner starts a process that listens at a port of all addresses. If at is 0, the port is free.
 func owner(t testing.TB, at uint16) (pid int, port uint16) {
 	t.Helper()
 	where := strconv.Itoa(int(at))
@@ -145,7 +145,7 @@ func inodesOn(t *testing.T, port uint16) (inodes []uint64) {
 	return inodes
 }
 
-// tidOther is a thread of ours that is not the process.
+// tidOther returns a thread of this process whose number is not the process'.
 func tidOther(t *testing.T) int {
 	t.Helper()
 	tasks, err := os.ReadDir("/proc/self/task")
@@ -161,8 +161,8 @@ func tidOther(t *testing.T) int {
 	return 0
 }
 
-// refuse makes the kernel answer some system calls with EPERM for the rest of this
-// process: pidfd_open, and sockets of one family.
+// refuse makes the kernel answer some system calls of this process with EPERM from now on:
+// pidfd_open, and sockets of one family.
 func refuse(family uint32) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return err
@@ -173,10 +173,10 @@ func refuse(family uint32) error {
 		give  = unix.BPF_RET | unix.BPF_K
 	)
 	filter := []unix.SockFilter{
-		{Code: load, K: 0}, // the call's number
+		{Code: load, K: 0}, // the number of the system call
 		{Code: equal, K: unix.SYS_PIDFD_OPEN, Jt: 3},
 		{Code: equal, K: unix.SYS_SOCKET, Jf: 3},
-		{Code: load, K: 16}, // its first argument
+		{Code: load, K: 16}, // the first argument
 		{Code: equal, K: family, Jf: 1},
 		{Code: give, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)},
 		{Code: give, K: unix.SECCOMP_RET_ALLOW},

@@ -11,7 +11,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
-// A log that asks the source something itself does not hold up the source: it is written
+// A log that asks the source something does not hold up the source, which writes the log
 // without the token.
 func TestProcessLogsWithoutTheToken(t *testing.T) {
 	logged := make(chan string, 10)

@@ -20,7 +20,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/instance/proc"
 )
 
-// Of 2 that hold a socket the older leads; when it ends the other does.
+// If two processes hold a socket, the older leads. When the older ends, the other leads.
 func TestProcessPortShared(t *testing.T) {
 	l := testutil.Listen(t, "tcp", ":0", false)
 	port := testutil.PortOf(t, l)
@@ -37,8 +37,8 @@ func TestProcessPortShared(t *testing.T) {
 	lookUntil(t, p, "the younger leads", func() bool { return p.Describe("app").PID == younger })
 }
 
-// Whoever leads a port goes on as long as it holds 1 of its sockets; when it holds none
-// and another process does, that one leads.
+// The leader of a port stays the leader while it holds one of the port's sockets. When it holds
+// none, and another process does, the other leads.
 func TestProcessPortHandedOver(t *testing.T) {
 	old, port := owner(t, 0)
 	p, _ := watching(t)
@@ -55,8 +55,8 @@ func TestProcessPortHandedOver(t *testing.T) {
 	lookUntil(t, p, "the other leads", func() bool { return p.Describe("app").PID == next })
 }
 
-// One that closes its socket and goes on, leads until another process listens: then that
-// is the instance, though the old one still runs.
+// A process that closes its socket and goes on leads until another process listens. Then that
+// process is the instance, although the old process still runs.
 func TestProcessPortClosed(t *testing.T) {
 	l := testutil.Listen(t, "tcp", ":0", true)
 	port := testutil.PortOf(t, l)
@@ -84,8 +84,8 @@ func TestProcessPortClosed(t *testing.T) {
 	lookUntil(t, p, "the other leads", func() bool { return p.Describe("app").PID == next })
 }
 
-// A service manager that holds the socket of a service leads nothing: with the service
-// there are 2 owners, without it 1, and none of them is systemd.
+// A service manager that holds the socket of a service does not lead. Of the port's two
+// holders, systemd and the service, the service leads.
 func TestProcessPortActivated(t *testing.T) {
 	sleep, err := exec.LookPath("sleep")
 	if err != nil {
@@ -108,13 +108,13 @@ func TestProcessPortActivated(t *testing.T) {
 	}
 }
 
-// A port whose owner is not among the processes that can be seen is trouble, told once;
-// when it listens no more, there is none.
+// A port whose owner is not among the visible processes is a trouble, and the log says so once.
+// If nobody listens on the port any more, the trouble is over.
 func TestProcessPortNobody(t *testing.T) {
 	pid, port := owner(t, 0)
 	p, log := watching(t)
 	inode := inodesOn(t, port)[0]
-	// A proc file system in which nobody has a socket.
+	// In this proc file system no process has a socket.
 	root := t.TempDir()
 	os.Symlink(strconv.Itoa(os.Getpid()), filepath.Join(root, "self"))
 	os.MkdirAll(filepath.Join(root, "1/fd"), 0o700)
@@ -131,7 +131,7 @@ func TestProcessPortNobody(t *testing.T) {
 	if n := log.count("level=WARN"); n != 1 {
 		t.Errorf("%d warnings:\n%s", n, log.String())
 	}
-	// It is seen when somebody has it: 1 s later at most.
+	// When a process has the socket, the source sees the process, 1 s later at most.
 	os.Symlink("socket:["+strconv.FormatUint(inode, 10)+"]", filepath.Join(root, "1/fd/3"))
 	lookUntil(t, p, "it is seen", func() bool { return p.Describe("app").PID == 1 })
 	if !p.Up() || log.count("level=INFO") != 1 {
@@ -144,7 +144,7 @@ func TestProcessPortNobody(t *testing.T) {
 	}
 }
 
-// The sockets' trouble is that of the targets with a port, and of no other.
+// A trouble with reading sockets concerns the targets with a port, and no others.
 func TestProcessPortBlind(t *testing.T) {
 	pid, port := owner(t, 0)
 	p, _ := watching(t)

@@ -19,8 +19,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/instance"
 )
 
-// kinds are the three ways to find a leader: each starts a process that is found, the
-// first or a successor, and returns its number.
+// kinds returns the three ways to find a leader. Each function starts a process, the first or a
+// successor, and returns its target and its number.
 func kinds(t testing.TB) map[string]func() (*config.Target, int) {
 	file, word := filepath.Join(t.TempDir(), "pid"), testutil.Unique()
 	port := uint16(0)
@@ -40,8 +40,8 @@ func kinds(t testing.TB) map[string]func() (*config.Target, int) {
 	}
 }
 
-// A process is an instance from its start: seen by the time Watch returns, terminated
-// within 50 ms of its SIGKILL, waiting for the next, which has another id.
+// A process is an instance from its start. The source sees the process when Watch returns, sees
+// its end within 50 ms of a SIGKILL, and then waits for the next process, which has another ID.
 func TestProcessLife(t *testing.T) {
 	for kind, start := range kinds(t) {
 		p, log := watching(t)
@@ -54,7 +54,7 @@ func TestProcessLife(t *testing.T) {
 			t.Fatalf("%s: got %+v, %+v of process %d", kind, first, p.Describe("app"), pid)
 		}
 		if d := first.StartedAt.Sub(before); d < -20*time.Millisecond || d > 5*time.Second {
-			t.Errorf("%s: it seems to have begun %v after its start", kind, d)
+			t.Errorf("%s: the instance seems to have begun %v after its start", kind, d)
 		}
 		told, _ := run(t, p)
 		ids, fastest := []string{first.ID}, time.Hour
@@ -69,7 +69,7 @@ func TestProcessLife(t *testing.T) {
 				t.Fatalf("%s: got %+v, want %+v", kind, gone, was)
 			}
 			if d := p.Describe("app"); d != (instance.Details{}) {
-				t.Errorf("%s: %+v of what is gone", kind, d)
+				t.Errorf("%s: %+v for a process that is gone", kind, d)
 			}
 			_, pid = start()
 			next := within(t, p, "app", gate.Running)
@@ -79,7 +79,7 @@ func TestProcessLife(t *testing.T) {
 			ids = append(ids, next.ID)
 		}
 		if fastest > 50*time.Millisecond {
-			t.Errorf("%s: an end is seen after %v at best", kind, fastest)
+			t.Errorf("%s: the source sees an end after %v at best", kind, fastest)
 		}
 		for range 9 {
 			if name := <-told; name != "app" {
@@ -92,8 +92,8 @@ func TestProcessLife(t *testing.T) {
 	}
 }
 
-// A target that has never been seen is unknown, is found within 100 ms and a bit once it
-// is there, and nobody's view of another changes.
+// A target is unknown while nobody has seen it. The source finds the target about 100 ms after
+// its start, and the views of other targets do not change.
 func TestProcessAppears(t *testing.T) {
 	for kind, start := range kinds(t) {
 		target, pid := start()
@@ -109,17 +109,17 @@ func TestProcessAppears(t *testing.T) {
 		run(t, p)
 		began := time.Now()
 		start()
-		if took := testutil.Until(t, "it is seen", func() bool { return p.Instance("app").Phase == gate.Running }).Sub(began); took > 5*time.Second {
+		if took := testutil.Until(t, "the source sees the target", func() bool { return p.Instance("app").Phase == gate.Running }).Sub(began); took > 5*time.Second {
 			t.Errorf("%s: seen after %v", kind, took)
 		}
 		if p.Instance("other") != (gate.Instance{}) || p.Describe("other") != (instance.Details{}) {
-			t.Errorf("%s: something is known of a target that nobody watches", kind)
+			t.Errorf("%s: the source knows something of a target that nobody watches", kind)
 		}
 	}
 }
 
-// A reload keeps the instance that is seen, with the start it had, if the process is the
-// same, found in whatever way; another process is another instance, none is none.
+// If a reload finds the same process in another way, the instance and its start stay. Another
+// process is another instance, and no process is no instance.
 func TestProcessReload(t *testing.T) {
 	word := testutil.Unique()
 	l := testutil.Listen(t, "tcp", ":0", false)
@@ -139,7 +139,7 @@ func TestProcessReload(t *testing.T) {
 			byFile("app", file), byPort("app", port), byMatch("app", "sleep "+word), byMatch("app", "sleep "+word),
 		} {
 			p.Watch(target)
-			testutil.Until(t, "it is seen", func() bool { p.Look(t.Context()); return !p.targets["app"].anew })
+			testutil.Until(t, "the source sees the process", func() bool { p.Look(t.Context()); return !p.targets["app"].anew })
 			if got := p.Instance("app"); got != want {
 				t.Errorf("%+v: got %+v, want %+v", target.Instance, got, want)
 			}
@@ -157,11 +157,11 @@ func TestProcessReload(t *testing.T) {
 	p.Forget("app")
 	p.Forget("app")
 	p.Watch(byMatch("app", word))
-	testutil.Until(t, "it is seen", func() bool { p.Look(t.Context()); return p.Instance("app").ID == want.ID })
+	testutil.Until(t, "the source sees the process", func() bool { p.Look(t.Context()); return p.Instance("app").ID == want.ID })
 }
 
-// Look sees a crash that nobody has told of, without Run: before the failed attempt that
-// asked for it is counted.
+// Without Run, Look still sees a crash, before the failed attempt that asked for the look
+// counts.
 func TestProcessLook(t *testing.T) {
 	for kind, start := range kinds(t) {
 		p, _ := watching(t)
@@ -175,8 +175,8 @@ func TestProcessLook(t *testing.T) {
 	}
 }
 
-// Looks cost 1/11 of the time at most, however many ask: each is followed by 10 times
-// what it took, and who asked meanwhile shares the next.
+// Looks take at most an eleventh of the time, however many callers ask. Each look is followed
+// by a rest of ten times its length, and callers that ask meanwhile share the next look.
 func TestProcessLookShared(t *testing.T) {
 	p, _ := watching(t)
 	for i := range 50 {
@@ -195,7 +195,7 @@ func TestProcessLookShared(t *testing.T) {
 				took := look{p.began, p.again}
 				p.mu.Unlock()
 				if took.began.Before(asked) {
-					t.Error("the look began before it was asked for")
+					t.Error("the look began before the question")
 				}
 				mu.Lock()
 				looks[took]++
@@ -215,12 +215,12 @@ func TestProcessLookShared(t *testing.T) {
 		}
 	}
 	if len(ordered) > 100 {
-		t.Errorf("%d looks for 200 questions of 40 at a time", len(ordered))
+		t.Errorf("%d looks for 200 questions, 40 at a time", len(ordered))
 	}
 }
 
-// Look does not outlast its context, neither waiting for another look nor for the time
-// of the next.
+// Look does not outlast its context, whether Look waits for another look or for the time of the
+// next.
 func TestProcessLookCancelled(t *testing.T) {
 	p, _ := watching(t)
 	ctx, cancel := contextDone(t)
@@ -233,8 +233,8 @@ func TestProcessLookCancelled(t *testing.T) {
 	<-p.token
 }
 
-// Run leaves nothing behind: after 3 runs over 20 processes the open descriptors are as
-// many as before, and a source that is stopped goes on answering.
+// Run leaves nothing behind. After three runs over 20 processes as many descriptors are open as
+// before, and a stopped source still answers.
 func TestProcessRunLeavesNothing(t *testing.T) {
 	p, _ := watching(t)
 	p.Watch(byMatch("warm", testutil.Unique()))
@@ -244,7 +244,7 @@ func TestProcessRunLeavesNothing(t *testing.T) {
 	before := testutil.Descriptors(t)
 	for range 3 {
 		_, stop := run(t, p)
-		testutil.Until(t, "20 ends are waited for", func() bool { return testutil.Descriptors(t) >= before+20 })
+		testutil.Until(t, "the source waits for 20 ends", func() bool { return testutil.Descriptors(t) >= before+20 })
 		stop()
 		if now := testutil.Descriptors(t); now > before+2 {
 			t.Errorf("%d descriptors, %d before", now, before)
@@ -255,8 +255,8 @@ func TestProcessRunLeavesNothing(t *testing.T) {
 	}
 }
 
-// Watch, Forget, Look and every question may come at any time from anywhere; nobody
-// waits for another that waits, and the told may ask in turn.
+// Watch, Forget, Look and every question may come at any time from anywhere. No caller blocks
+// another that waits, and a caller may ask when it is told of a change.
 func TestProcessConcurrently(t *testing.T) {
 	p, _ := watching(t)
 	pid := testutil.Orphan(t, "sleep "+testutil.Unique())
@@ -264,7 +264,7 @@ func TestProcessConcurrently(t *testing.T) {
 	ctx, cancel := contextDeadline(t, time.Second)
 	defer cancel()
 	var wait sync.WaitGroup
-	var manager sync.Mutex // which the manager holds when it calls, and when it is told
+	var manager sync.Mutex // the manager holds it when it calls, and when it is told
 	wait.Go(func() {
 		p.Run(ctx, func(target string) {
 			manager.Lock()
@@ -292,7 +292,8 @@ func TestProcessConcurrently(t *testing.T) {
 	wait.Wait()
 }
 
-// 100 targets of each kind are all seen within 1 s, and of an end of one, 1 is told.
+// The source sees 100 targets of each kind within 1 s. When one target ends, the source tells
+// of that target alone.
 func TestProcessHundred(t *testing.T) {
 	p, log := watching(t)
 	word := testutil.Unique()
@@ -312,12 +313,12 @@ func TestProcessHundred(t *testing.T) {
 		p.Watch(target)
 	}
 	took := time.Since(begin)
-	testutil.Until(t, "all are seen", func() bool {
+	testutil.Until(t, "the source sees all targets", func() bool {
 		return !slices.ContainsFunc(targets, func(c *config.Target) bool { return p.Describe(c.Name).PID != pids[c.Name] })
 	})
-	t.Logf("300 targets were taken in %v, and all seen after %v", took, time.Since(begin))
+	t.Logf("Watch took %v for 300 targets, and the source saw all after %v", took, time.Since(begin))
 	if took > 10*time.Second {
-		t.Errorf("300 targets were taken in %v", took)
+		t.Errorf("Watch took %v for 300 targets", took)
 	}
 	for range targets {
 		<-told
@@ -327,6 +328,6 @@ func TestProcessHundred(t *testing.T) {
 		t.Errorf("told of %s, %+v", name, p.Instance(name))
 	}
 	if len(told) != 0 || !p.Up() || log.count("") != 0 {
-		t.Errorf("%d more, up %v, log:\n%s", len(told), p.Up(), log.String())
+		t.Errorf("%d more changes, up %v, log:\n%s", len(told), p.Up(), log.String())
 	}
 }

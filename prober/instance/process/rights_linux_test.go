@@ -21,15 +21,15 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/instance/proc"
 )
 
-// Without the right to see whose port it is, the source says so at load, once, with what
-// to do; by pid file and by command line the same process is seen.
+// Without the right to see the owner of a port, the source says so once at load, and says what
+// to do. By pid file and by command line, the source sees the same process.
 func TestProcessDenied(t *testing.T) {
 	needs.Root(t)
 	t.Setenv("PID_DIR", shown(t))
 	processHelper(t, "denied")
 }
 
-// shown is a directory that everybody may look into.
+// shown returns a directory that everybody may look into.
 func shown(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -41,7 +41,7 @@ func shown(t *testing.T) string {
 	return dir
 }
 
-// nobody gives up all rights.
+// nobody gives up all rights of this process.
 func nobody(t *testing.T) {
 	t.Helper()
 	if err := syscall.Setgroups(nil); err != nil {
@@ -82,8 +82,8 @@ func denied(t *testing.T) {
 	}
 }
 
-// With hidepid on /proc the processes of others seem not to be: that is trouble, not an
-// end, for a pid file and for a command line.
+// With hidepid on /proc, the processes of other users seem not to exist. For a pid file and for
+// a command line that is a trouble, not an end.
 func TestProcessHidden(t *testing.T) {
 	needs.Root(t)
 	processHelper(t, "hidden", "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
@@ -99,7 +99,8 @@ func hidden(t *testing.T) {
 	if err := unix.Mount("proc", "/proc", "proc", unix.MS_REMOUNT, "hidepid=2"); err != nil {
 		t.Fatal(err)
 	}
-	// We are the first process of the namespace, whom nobody may hide: a child looks.
+	// Nobody can hide processes from this process, the first of the namespace, so a child
+	// looks.
 	child := exec.Command(os.Args[0], "-test.run=^TestProcessHelper$", "-test.v")
 	child.Env = append(os.Environ(), processHelperEnv+"=elsewhere", "PID_FILE="+path)
 	out, err := child.CombinedOutput()
@@ -108,7 +109,7 @@ func hidden(t *testing.T) {
 	}
 }
 
-// elsewhere looks at a process of root's from a user who is shown none.
+// elsewhere looks at a process of root as a user who may see no processes of root.
 func elsewhere(t *testing.T) {
 	nobody(t)
 	p, log := watching(t)
@@ -124,8 +125,8 @@ func elsewhere(t *testing.T) {
 	}
 }
 
-// Where a filter of system calls refuses pidfd_open, an end is seen by asking, within
-// 250 ms; where it refuses netlink sockets, they are read from /proc/net/tcp.
+// If a filter of system calls refuses pidfd_open, the source polls, and sees an end within 250
+// ms. If the filter refuses netlink sockets, the source reads /proc/net/tcp.
 func TestProcessFiltered(t *testing.T) {
 	processHelper(t, "filtered")
 }
@@ -155,6 +156,6 @@ func filtered(t *testing.T) {
 		within(t, p, "file", gate.Running)
 	}
 	if fastest > 250*time.Millisecond {
-		t.Errorf("an end is seen after %v at best", fastest)
+		t.Errorf("the source sees an end after %v at best", fastest)
 	}
 }

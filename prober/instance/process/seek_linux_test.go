@@ -21,14 +21,14 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/instance/proc"
 )
 
-// lookUntil looks until something is so: a look goes through all processes only if the
-// last time is long enough ago.
+// lookUntil looks until so reports true. A look walks over all processes only if the last walk
+// was long enough ago.
 func lookUntil(t *testing.T, p *Source, what string, so func() bool) {
 	t.Helper()
 	testutil.Until(t, what, func() bool { p.Look(t.Context()); return so() })
 }
 
-// Of 3 that match the oldest leads while it runs, and then the next oldest.
+// Of three processes that match, the oldest leads while it runs, and then the next oldest.
 func TestProcessMatchOldest(t *testing.T) {
 	word := testutil.Unique()
 	var pids []int
@@ -52,8 +52,9 @@ func TestProcessMatchOldest(t *testing.T) {
 	}
 }
 
-// Neither the agent nor what it has started matches, such as the command of a probe; nor
-// does a thread of the kernel, whose command line is empty, nor a zombie.
+// The agent does not match, and neither do the processes that it has started, such as the
+// command of a probe. A kernel thread, whose command line is empty, does not match either, nor
+// does a zombie.
 func TestProcessMatchOthersOnly(t *testing.T) {
 	word := testutil.Unique()
 	for _, command := range []string{"exec sleep " + word, "sleep " + word + "; :"} {
@@ -86,7 +87,7 @@ func TestProcessMatchOthersOnly(t *testing.T) {
 	lookUntil(t, p, "it leads", func() bool { return p.Describe("app").PID == pid })
 }
 
-// A process may call itself anything: with ") S 1 (" for a name it is read right.
+// A process may have any name. The source reads a process with the name ") S 1 (" correctly.
 func TestProcessName(t *testing.T) {
 	sleep, err := exec.LookPath("sleep")
 	if err != nil {
@@ -113,8 +114,8 @@ func TestProcessName(t *testing.T) {
 	testutil.Until(t, "it leads", func() bool { return p.Describe("app").PID == pid })
 }
 
-// Without a proc file system of ours nothing is seen and everything stays: 1 warning,
-// and 1 line when it is back, whatever the number of targets.
+// With an unusable proc file system the source sees nothing, and everything stays. The log has
+// one warning, and one line at the end of the trouble, however many targets there are.
 func TestProcessBroken(t *testing.T) {
 	p, log := watching(t)
 	pid := testutil.Orphan(t, "sleep "+testutil.Unique())
@@ -142,8 +143,8 @@ func TestProcessBroken(t *testing.T) {
 	}
 }
 
-// A process that cannot be read may well run: its instance stays, whatever of its files
-// is wrong.
+// A process that cannot be read may well run. Its instance stays, whichever of its files is
+// bad.
 func TestProcessUnreadable(t *testing.T) {
 	root := t.TempDir()
 	os.Symlink(strconv.Itoa(os.Getpid()), filepath.Join(root, "self"))
