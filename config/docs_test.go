@@ -16,9 +16,9 @@ type example struct {
 	text string // a whole file
 }
 
-// examples returns the YAML blocks of a document but for those that are marked to be run
-// by another test. One behind the comment "a target's keys" is a part of a target; without
-// a probe of its own it could not be loaded.
+// examples returns the YAML blocks of a document, except those that another test runs. A block
+// after the comment "a target's keys" is a part of a target, and must have a probe: without a
+// probe the target could not be loaded.
 func examples(t *testing.T, path string) []example {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -51,7 +51,7 @@ func examples(t *testing.T, path string) []example {
 	return found
 }
 
-// Every YAML example of the documentation loads, and is the same after it was written and read.
+// Every YAML example of the documentation loads, and is the same after a write and a read.
 func TestDocumentedExamples(t *testing.T) {
 	env := environment("POD_IP=10.0.0.1\nZONE=a\nTOKEN=s3cret\n")
 	documents, err := filepath.Glob("../docs/*.md")

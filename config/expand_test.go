@@ -13,14 +13,14 @@ import (
 	"testing"
 )
 
-// $(NAME) is expanded as in a Pod: what is unknown or unclosed stays, $$ is $, and no
-// byte is lost.
+// $(NAME) is expanded as in a Pod: an unknown or unclosed reference stays, $$ is $, and no byte
+// is lost.
 func TestCommand(t *testing.T) {
 	target := &Target{Env: []EnvVar{{"A", "1"}, {"B", "$(A)"}, {"A", "2"}, {"", "empty"}, {"E", ""}, {"odd name", "x"}}}
 	for arg, want := range map[string]string{
 		"":                        "",
 		"plain":                   "plain",
-		"$(A)":                    "2",    // the later of two
+		"$(A)":                    "2",    // the later of two values
 		"$(B)":                    "$(A)", // the value as written, not expanded again
 		"-$(A)$(A)-":              "-22-",
 		"$(E)":                    "",
@@ -35,7 +35,7 @@ func TestCommand(t *testing.T) {
 		"a$":                      "a$",
 		"$A ${A} $1":              "$A ${A} $1",
 		"$(A":                     "$(A",
-		"$(A $(A)":                "$(A $(A)", // the name is what is before the first )
+		"$(A $(A)":                "$(A $(A)", // the name ends at the first )
 		"$(":                      "$(",
 		"$(A$$":                   "$(A$",
 		"$\xff$\u00e9$\U0001F600": "$\xff$\u00e9$\U0001F600",
@@ -47,8 +47,8 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// A value refers to those before it, a later name replaces an earlier one and the
-// agent's, and everything else of the agent's environment stays.
+// A value refers to the values before it. A later name replaces an earlier name and the
+// agent's. Everything else of the agent's environment stays.
 func TestEnviron(t *testing.T) {
 	target := &Target{Env: []EnvVar{
 		{"A", "1"}, {"B", "$(A)-$(C)-$(HOME)"}, {"C", "3"}, {"A", "$(A)$(A)"}, {"PATH", "/x"}, {"D", "$$(A)"},
@@ -60,7 +60,7 @@ func TestEnviron(t *testing.T) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 	if base[1] != "PATH=/bin" {
-		t.Error("base was changed")
+		t.Error("Environ changed base")
 	}
 	if got := (&Target{}).Environ(base); !slices.Equal(got, base) || &got[0] == &base[0] {
 		t.Errorf("without an env: %q", got)
@@ -74,7 +74,7 @@ func TestSubstitution(t *testing.T) {
 		"${NAME}":          "value",
 		"a${NAME}b${_1}c":  "avaluebonec",
 		"${EMPTY}":         "",
-		"${NESTED}":        "${NAME}", // once
+		"${NESTED}":        "${NAME}", // not replaced again
 		"$${NAME}":         "${NAME}",
 		"$$${NAME}":        "$${NAME}",
 		"$${":              "${",
@@ -97,7 +97,8 @@ func TestSubstitution(t *testing.T) {
 	}
 }
 
-// A command is found in the given path, in its order; what cannot be executed is not.
+// LookCommand searches the directories of a path in their order, and finds only files that can
+// be executed.
 func TestLookCommand(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("executables have extensions there") //nolint:forbidigo // another system, not a lack
@@ -144,8 +145,8 @@ func TestLookCommand(t *testing.T) {
 	}
 }
 
-// The PATH of the target's env counts before the agent's, as expanded; a missing
-// command is one warning a probe, and says nothing of the env.
+// The PATH of the target's env, as expanded, overrides the agent's. A missing command is one
+// warning for each probe, which shows nothing of the env.
 func TestCommandNotices(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "tool"), nil, 0o700); err != nil {

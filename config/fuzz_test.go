@@ -11,9 +11,9 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
-// Whatever the file, Load returns a configuration or mistakes, never both and never
-// a panic. A configuration is complete, and the same after it was written and read.
-// Mistakes and notices have a line each and no secret.
+// Whatever the file, Load returns a configuration or mistakes, never both, and never panics. A
+// configuration is complete, and the same after a write and a read. Mistakes and notices have a
+// line each and contain no secret.
 func FuzzLoad(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil {
@@ -27,7 +27,7 @@ func FuzzLoad(f *testing.F) {
 	lookup := func(name string) (string, bool) {
 		switch name {
 		case "SECRET", "TOKEN", "HOST", "ZONE":
-			return secret + "\x01${", true // no host, no header value
+			return secret + "\x01${", true // neither a host nor a header value
 		case "POD_IP":
 			return "10.0.0.1", true
 		}

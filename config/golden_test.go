@@ -25,9 +25,9 @@ func environment(text string) func(string) (string, bool) {
 	}
 }
 
-// Each file of testdata holds one mistake, or something valid to show, and exactly
-// what is said of it: want has the errors, notices the notices with their level, and
-// yaml the running configuration of a valid file.
+// Each file of testdata has one mistake, or a valid configuration, with everything that the
+// program says about it. The section want has the errors, notices has the notices with their
+// level, and yaml has the running configuration of a valid file.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) < 80 {
@@ -40,7 +40,7 @@ func TestGolden(t *testing.T) {
 
 			got := map[string]string{}
 			if err != nil {
-				// So a new action changes none of the files.
+				// The word ACTIONS stands for all names, so a new action changes none of the files.
 				names, last := ActionNames(), len(actions)-1
 				list := strings.Join(names[:last], ", ") + " or " + names[last]
 				got["want"] = strings.ReplaceAll(err.Error(), list, "ACTIONS") + "\n"
@@ -71,7 +71,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// rewrite replaces in an archive what is seen.
+// rewrite replaces the expectations of an archive by the present results.
 func rewrite(t *testing.T, file string, archive testutil.Archive, got map[string]string) {
 	t.Helper()
 	seen := []string{"want", "notices", "yaml"}

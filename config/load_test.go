@@ -33,7 +33,8 @@ func mustLoad(t testing.TB, text string) *Target {
 	return &cfg.Targets[0]
 }
 
-// What is no readable file of at most 16 MiB is one clear error, and never read in part.
+// If a file cannot be read, or has more than 16 MiB, Read returns one clear error and never a
+// part of the file.
 func TestReadErrors(t *testing.T) {
 	dir := t.TempDir()
 	large := filepath.Join(dir, "large.yml")
@@ -64,7 +65,7 @@ func TestReadErrors(t *testing.T) {
 	}
 }
 
-// A file of 16 MiB exactly is read to its last byte.
+// Read reads a file of exactly 16 MiB to its last byte.
 func TestReadLargest(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "prober.yml")
 	want := bytes.Repeat([]byte("0123456789abcde\n"), maxFile/16)
@@ -91,7 +92,7 @@ func TestLoadFile(t *testing.T) {
 	}
 }
 
-// Of 5,000 mistakes the first 1,000 are listed and the others counted; notices likewise.
+// Of 5,000 mistakes, the error lists the first 1,000 and counts the others. So do notices.
 func TestManyMistakes(t *testing.T) {
 	_, _, err := load(t, "targets:\n"+strings.Repeat("- 1\n", 5000))
 	lines := strings.Split(err.Error(), "\n")
@@ -113,7 +114,7 @@ func TestManyMistakes(t *testing.T) {
 	}
 }
 
-// Notices come with the mistakes of the same file.
+// The notices of a file come with its mistakes.
 func TestNoticesOfInvalidFile(t *testing.T) {
 	cfg, notices, err := load(t, "targets:\n- name: a\n  livenessProbe: {exec: {command: [/no/such]}, periodSeconds: -1}\n")
 	if cfg != nil || err == nil || len(notices) != 1 || notices[0].Level != Warn {
@@ -121,7 +122,7 @@ func TestNoticesOfInvalidFile(t *testing.T) {
 	}
 }
 
-// hugeValid is a file of about size bytes with as many targets as fit.
+// hugeValid returns a file of about size bytes, with as many targets as fit.
 func hugeValid(size int) (text []byte, targets int) {
 	var b bytes.Buffer
 	b.WriteString("targets:\n")
@@ -133,7 +134,7 @@ func hugeValid(size int) (text []byte, targets int) {
 	return b.Bytes(), targets
 }
 
-// loadHuge loads within a minute and with a gigabyte, or the test fails.
+// loadHuge fails the test if the load takes more than a minute or a gigabyte.
 func loadHuge(t *testing.T, text []byte) (*Config, error) {
 	t.Helper()
 	var before, after runtime.MemStats
@@ -150,7 +151,7 @@ func loadHuge(t *testing.T, text []byte) (*Config, error) {
 	return cfg, err
 }
 
-// 10 MB of targets load, and 16 MiB of them are not too many values.
+// 10 MB of targets load, and 16 MiB of targets have no more values than allowed.
 func TestHugeValid(t *testing.T) {
 	text, targets := hugeValid(huge)
 	cfg, err := loadHuge(t, text)
@@ -162,14 +163,14 @@ func TestHugeValid(t *testing.T) {
 	}
 }
 
-// 10 MB of anything are one error, or a listed thousand.
+// 10 MB of anything give one error, or a list of a thousand.
 func TestHugeGarbage(t *testing.T) {
 	fill := func(before, s, after string) []byte {
 		return []byte(before + strings.Repeat(s, huge/len(s)) + after)
 	}
 	for name, test := range map[string]struct {
 		text []byte
-		want string // how the error begins
+		want string // the beginning of the error
 	}{
 		"flow":      {[]byte(strings.Repeat("a,", maxMarks+1)), "prober.yml: has too many values: more than 3000000"},
 		"comments":  {[]byte(strings.Repeat("- #\n", maxMarks/2+1)), "prober.yml: has too many values"},
@@ -199,7 +200,7 @@ func TestHugeGarbage(t *testing.T) {
 	}
 }
 
-// A bomb that has the right types is one error too, at once.
+// A bomb of aliases with the right types gives one error at once.
 func TestAliasBomb(t *testing.T) {
 	text := "targets:\n- &t\n  name: a\n  env: [" + strings.Repeat("{name: A, value: b}, ", 1000) + "]\n  livenessProbe: {grpc: {port: 1}}\n" +
 		strings.Repeat("- *t\n", 100_000)
@@ -239,7 +240,7 @@ func TestProbeOfKind(t *testing.T) {
 		}
 	}
 	if target.Probe(gate.NumKinds) != nil || (&Probe{}).Action() != "" || (&Probe{GRPC: &GRPC{}}).Action() != "grpc" {
-		t.Error("what is not there has a name")
+		t.Error("a missing action has a name")
 	}
 	if Info.String() != "info" || Warn.String() != "warn" {
 		t.Error("levels")

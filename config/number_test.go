@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A decimal is kept to the nanosecond, however it is written.
+// A decimal is exact to the nanosecond, in whatever form.
 func TestSecondsAreExact(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"0.1":                                  100 * time.Millisecond,
@@ -51,7 +51,7 @@ func TestSecondsAreExact(t *testing.T) {
 	}
 }
 
-// What is not exact, not in range or no number is an error.
+// A number that is not exact, not in range or no number is an error.
 func TestSecondsErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"-1":                     notNegative,
@@ -88,7 +88,7 @@ func TestSecondsErrors(t *testing.T) {
 	}
 }
 
-// Thresholds are whole numbers of 32 bits, the grace period one of 64.
+// Thresholds are whole numbers of 32 bits, and the grace period is a whole number of 64 bits.
 func TestIntegers(t *testing.T) {
 	target := mustLoad(t, "targets: [{name: a, livenessProbe: {grpc: {port: 65535}, failureThreshold: 2147483647, terminationGracePeriodSeconds: 9223372036854775807}}]")
 	p := target.LivenessProbe
@@ -97,7 +97,7 @@ func TestIntegers(t *testing.T) {
 	}
 }
 
-// A duration is written as a decimal that is read as the same.
+// formatSeconds writes a duration as a decimal that reads as the same duration.
 func TestFormatSeconds(t *testing.T) {
 	for want, d := range map[string]time.Duration{
 		"0": 0, "0.001": time.Millisecond, "0.1": 100 * time.Millisecond, "10": 10 * time.Second,
@@ -114,7 +114,7 @@ func TestFormatSeconds(t *testing.T) {
 	}
 }
 
-// Any decimal that fmt writes is read exactly.
+// parseDecimal reads any decimal that fmt writes exactly.
 func FuzzDecimal(f *testing.F) {
 	f.Add(uint64(1500), uint8(3))
 	f.Fuzz(func(t *testing.T, n uint64, places uint8) {

@@ -13,8 +13,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
-// Secrets has each form in which a secret may be seen, longest first, none twice and
-// none of less than 4 bytes.
+// Secrets returns each form in which a secret may be visible, the longest first, without
+// repetitions and without forms of less than 4 bytes.
 func TestSecrets(t *testing.T) {
 	target := mustLoad(t, `targets:
   - name: a
@@ -50,7 +50,7 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// Only what stands where a URL has its user is one.
+// Only the part where a URL has its user is a user.
 func TestUserinfo(t *testing.T) {
 	for path, want := range map[string]string{
 		"http://u:p@x/y": "u:p", "//u@x": "u", "HTTP://u:p@": "u:p", "http://a@b@c/": "a@b", "http://u:p%zz@x/": "u:p%zz",
@@ -67,7 +67,7 @@ func TestUserinfo(t *testing.T) {
 	}
 }
 
-// withoutSecrets returns what the running configuration is loaded back as.
+// withoutSecrets returns the configuration that the written running configuration loads as.
 func withoutSecrets(c *Config) *Config {
 	for i := range c.Targets {
 		t := &c.Targets[i]
@@ -89,7 +89,7 @@ func withoutSecrets(c *Config) *Config {
 	return c
 }
 
-// checkYAML says whether a configuration is the same after it was written and read.
+// checkYAML checks that a configuration is the same after a write and a read.
 func checkYAML(t *testing.T, cfg *Config) {
 	t.Helper()
 	out, err := cfg.YAML()
@@ -105,7 +105,7 @@ func checkYAML(t *testing.T, cfg *Config) {
 	}
 }
 
-// The running configuration, written and loaded, is the same but for the secrets.
+// The running configuration is the same after a write and a load, except for the secrets.
 func TestYAMLLoads(t *testing.T) {
 	files, err := filepath.Glob("testdata/valid-*.txtar")
 	if err != nil || len(files) == 0 {
@@ -121,7 +121,7 @@ func TestYAMLLoads(t *testing.T) {
 	}
 }
 
-// No secret of a file is in its running configuration, whichever way it came in.
+// No secret of a file is in its running configuration, however the secret came into the file.
 func TestYAMLHasNoSecrets(t *testing.T) {
 	cfg, _, err := Load("prober.yml", []byte(`targets:
   - name: a
@@ -136,16 +136,16 @@ func TestYAMLHasNoSecrets(t *testing.T) {
 	if err != nil || strings.Contains(string(out), "s3cret") || strings.Count(string(out), redacted) != 5 {
 		t.Errorf("error %v\n%s", err, out)
 	}
-	// A target by itself is the same, less the list around it.
+	// A single target is the same, without the list around it.
 	alone, err := cfg.Targets[0].YAML()
 	if want := strings.ReplaceAll("\n"+string(out), "\n    ", "\n"); err != nil || want != "\ntargets:\n  - "+string(alone) {
 		t.Errorf("error %v\n%s\nin the list:\n%s", err, alone, out)
 	}
 }
 
-// What cannot be written is an error, not a panic: no file can say such a thing.
+// A value that cannot be written is an error, not a panic. No file can have such a value.
 func TestYAMLError(t *testing.T) {
 	if _, err := (&Config{Targets: []Target{{Name: "\xff"}}}).YAML(); err == nil {
-		t.Error("invalid UTF-8 is written")
+		t.Error("YAML writes invalid UTF-8")
 	}
 }

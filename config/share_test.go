@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Probes that say the same are one, with their action, in whatever target they are; what
-// differs in anything, or has headers, is not.
+// Equal probes share one value, with their action, in whatever targets they are. Probes that
+// differ in anything, or that have headers, do not.
 func TestSharedProbes(t *testing.T) {
 	cfg, _, err := load(t, `targets:
   - name: a
@@ -40,10 +40,10 @@ func TestSharedProbes(t *testing.T) {
 	}
 	a, b, c, d, e := &cfg.Targets[0], &cfg.Targets[1], &cfg.Targets[2], &cfg.Targets[3], &cfg.Targets[4]
 	if a.ReadinessProbe != a.LivenessProbe || a.ReadinessProbe != b.ReadinessProbe || d.ReadinessProbe != e.ReadinessProbe {
-		t.Error("what is equal is not one")
+		t.Error("equal probes do not share a value")
 	}
 	if a.StartupProbe.HTTPGet != a.ReadinessProbe.HTTPGet || d.ReadinessProbe.Exec != e.LivenessProbe.Exec {
-		t.Error("equal actions of different probes are not one")
+		t.Error("equal actions of different probes do not share a value")
 	}
 	for name, got := range map[string]string{
 		"period":  fmt.Sprint(a.StartupProbe.Period, a.ReadinessProbe.Period),
