@@ -97,7 +97,7 @@ func rich() prober.Status {
 					Durations: prober.Durations{Failed: prober.HistogramOf(time.Millisecond, time.Millisecond, time.Millisecond)},
 				}},
 			},
-			{ // nothing is known yet, and it has no labels
+			{ // nothing is known of this target, which has no labels
 				Name: "new", Source: "docker", Live: true, StartupDuration: -1,
 				Probes: []prober.ProbeStatus{{
 					Kind: gate.Readiness, Action: "tcpSocket", Timeout: time.Second, Period: 10 * time.Second,
@@ -119,7 +119,7 @@ func gather(tb testing.TB, cs ...prometheus.Collector) []*dto.MetricFamily {
 	return families
 }
 
-// golden compares with a file of testdata, or rewrites it.
+// golden compares the exposition of c with a file of testdata, or rewrites the file.
 func golden(t *testing.T, name string, c prometheus.Collector) {
 	t.Helper()
 	var got bytes.Buffer
@@ -136,7 +136,7 @@ func TestCollectRich(t *testing.T) {
 	golden(t, "rich.prom", New(fixed{t, rich()}, ClassicAndNative))
 }
 
-// Before there is a configuration the agent's own metrics are there, and no target's.
+// Without a configuration there are the agent's own metrics and no target's.
 func TestCollectNothing(t *testing.T) {
 	golden(t, "nothing.prom", New(fixed{t, prober.Status{}}, ClassicAndNative))
 }
@@ -164,8 +164,8 @@ func TestAbsentUntilKnown(t *testing.T) {
 	}
 }
 
-// A removed target leaves nothing behind, neither series nor cached descriptors: after a
-// hundred reloads with ever new label names there is what one scrape needs.
+// A removed target leaves neither series nor cached descriptors behind. After a hundred reloads
+// with ever new label names, the cache has what one scrape needs.
 func TestNothingIsLeftBehind(t *testing.T) {
 	status := prober.Status{}
 	c := &collector{prober: proberFunc(func(prober.Detail) prober.Status { return status }), bounds: prober.ClassicBounds()}
@@ -208,15 +208,15 @@ func TestParallelScrapes(t *testing.T) {
 	}
 }
 
-// A kind and a result that do not exist cannot take the scrape down.
+// A kind and a result that do not exist cannot break the scrape.
 func TestInvalidKind(t *testing.T) {
 	status := rich()
 	status.Statuses[0].Probes[0].Kind = 99
 	gather(t, New(fixed{t, status}, ClassicAndNative))
 }
 
-// The reload metrics: 0 and no time at first; 1 and the time after a load; 0 and the
-// same time after a refused one.
+// The reload metrics are 0 without a time at first, 1 with the time after a load, and 0 with
+// the same time after a refused reload.
 func TestReload(t *testing.T) {
 	const (
 		successful = "prober_exporter_config_last_reload_successful"

@@ -43,26 +43,26 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// checked makes a checked collector of ours, so that a pedantic registry compares
-// every metric with its descriptor.
+// checked makes a collector a checked collector, so that a pedantic registry compares every
+// metric with its descriptor.
 type checked struct{ prometheus.Collector }
 
 func (c checked) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c.Collector, ch) }
 
-// What a registry does not check of an unchecked collector: every metric has exactly
-// the labels of its descriptor; the descriptors of a name agree; no series is there
+// This test checks what a registry does not check for an unchecked collector. Every metric has
+// exactly the labels of its descriptor, the descriptors of a name agree, and no series appears
 // twice.
 func TestDescriptors(t *testing.T) {
 	all := rich()
 	for i := range all.Statuses {
 		status := all
-		status.Statuses = all.Statuses[i : i+1] // one set of labels: a registry takes no more
+		status.Statuses = all.Statuses[i : i+1] // one set of labels, because a registry accepts no more
 		gather(t, checked{New(fixed{t, status}, ClassicAndNative)})
 	}
 }
 
-// Every row of the table appears in a rich status, with its name, its help and ours
-// before the target's own labels; each name is there once.
+// Every row of the table appears once in a rich status, with its name, its help, and the
+// agent's labels before the target's own labels.
 func TestTable(t *testing.T) {
 	families := gather(t, New(fixed{t, rich()}, ClassicAndNative))
 	help := map[string]string{}
@@ -99,7 +99,7 @@ func checkLabels(t *testing.T, mf *dto.MetricFamily, m *dto.Metric) {
 	}
 }
 
-// scrapeHTTP gets the metrics over HTTP, in the format that it asks for.
+// scrapeHTTP gets the metrics over HTTP in the format accept.
 func scrapeHTTP(t *testing.T, c prometheus.Collector, accept string) []*dto.MetricFamily {
 	t.Helper()
 	reg := prometheus.NewRegistry()
@@ -128,8 +128,8 @@ func scrapeHTTP(t *testing.T, c prometheus.Collector, accept string) []*dto.Metr
 
 const protobuf = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
 
-// Without classic buckets a scraper of protobuf gets the native half of a histogram, one
-// of text the count and the sum.
+// Without classic buckets, a scraper of protobuf gets the native half of a histogram, and a
+// scraper of text gets the count and the sum.
 func TestNativeOnly(t *testing.T) {
 	for accept, native := range map[string]bool{protobuf: true, "text/plain;version=0.0.4": false} {
 		seen := 0
@@ -155,7 +155,8 @@ func TestNativeOnly(t *testing.T) {
 	}
 }
 
-// A scraper of protobuf gets both halves of a histogram, one of text the classic half.
+// A scraper of protobuf gets both halves of a histogram, and a scraper of text gets the classic
+// half.
 func TestFormats(t *testing.T) {
 	for accept, native := range map[string]bool{
 		protobuf:                   true,
@@ -208,7 +209,7 @@ func FuzzLabelValue(f *testing.F) {
 	})
 }
 
-// expectOpenMetrics only looks at the end: there is no decoder for the format.
+// expectOpenMetrics checks only the end of the answer: there is no decoder for the format.
 func expectOpenMetrics(t *testing.T, status prober.Status) {
 	t.Helper()
 	reg := prometheus.NewRegistry()

@@ -31,7 +31,7 @@ type told struct{ tb testing.TB }
 
 func (l told) Println(v ...any) { l.tb.Error(v...) }
 
-// handlers returns the handler, and the one through a registry that it stands for.
+// handlers returns the handler, and the handler through a registry that it must equal.
 func handlers(tb testing.TB, p Prober, h Histograms) (ours, theirs http.Handler) {
 	others, all := prometheus.NewRegistry(), prometheus.NewRegistry()
 	for _, r := range []*prometheus.Registry{others, all} {
@@ -55,7 +55,7 @@ func ask(h http.Handler, path string, header http.Header) *httptest.ResponseReco
 	return w
 }
 
-// accepts is what clients ask for.
+// accepts are the Accept headers of clients.
 var accepts = []string{
 	"", "*/*", "text/plain;version=0.0.4", "text/plain;version=0.0.4;escaping=allow-utf-8", "text/plain;version=1.0.0;escaping=allow-utf-8",
 	"application/openmetrics-text;version=1.0.0", "application/openmetrics-text;version=0.0.1", "application/openmetrics-text",
@@ -63,7 +63,7 @@ var accepts = []string{
 	"application/openmetrics-text;version=2.0.0", protobuf, "text/html",
 }
 
-// odd has values and labels with a surprising text form.
+// odd returns a status with values and labels that have a surprising text form.
 func odd() prober.Status {
 	status := rich()
 	status.InFlight = 1234567
@@ -86,8 +86,8 @@ func odd() prober.Status {
 	return status
 }
 
-// Whatever a client accepts, it gets byte for byte, and header for header, what a
-// registry and promhttp would have answered.
+// Whatever a client accepts, the client gets the same bytes and headers as from a registry and
+// promhttp.
 func TestSameExposition(t *testing.T) {
 	for name, status := range map[string]prober.Status{"nothing": {}, "rich": rich(), "odd": odd(), "large": large(50)} {
 		sameExposition(t, name, status, ClassicAndNative)
@@ -121,7 +121,8 @@ func firstDifference(a, b string) string {
 	return a[max(0, i-200):min(len(a), i+200)]
 }
 
-// A large answer is compressed for the same clients as promhttp's, and unpacks to the same.
+// A large answer is compressed for the same clients as promhttp's, and unpacks to the same
+// bytes.
 func TestSameEncoding(t *testing.T) {
 	ours, theirs := handlers(t, fixed{t, large(50)}, ClassicAndNative)
 	for _, encoding := range []string{
@@ -140,7 +141,7 @@ func TestSameEncoding(t *testing.T) {
 	}
 }
 
-// An answer of less than 64 KiB, as a sidecar's is, goes out as it is, byte for byte what
+// An answer of less than 64 KiB, as from a sidecar, is not compressed. Its bytes are those that
 // promhttp would compress.
 func TestSmallAnswersAreNotCompressed(t *testing.T) {
 	ours, theirs := handlers(t, fixed{t, rich()}, ClassicAndNative)
@@ -171,7 +172,7 @@ func unpacked(t *testing.T, w *httptest.ResponseRecorder) string {
 
 // A compressed scrape makes no garbage the size of a compressor.
 func TestCompressorsAreReused(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a collection empties the pool
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a collection would empty the pool
 	ours, _ := handlers(t, fixed{t, large(50)}, ClassicAndNative)
 	allocated := func(what func()) int {
 		var before, after runtime.MemStats
@@ -185,7 +186,7 @@ func TestCompressorsAreReused(t *testing.T) {
 	fresh := allocated(func() { _, _ = gzip.NewWriter(io.Discard).Write([]byte{0}) })
 	plain := allocated(func() { ask(ours, "/metrics", nil) })
 	zipped := allocated(func() { ask(ours, "/metrics", http.Header{"Accept-Encoding": {"gzip"}}) })
-	if zipped-plain > fresh*3/4 { // the race detector has a pool drop a quarter
+	if zipped-plain > fresh*3/4 { // the race detector makes a pool drop a quarter
 		t.Errorf("scrapes allocated %d bytes, %d of them to compress; as many new compressors %d", zipped, zipped-plain, fresh)
 	}
 }
@@ -246,11 +247,11 @@ func (s *slow) Write(p []byte) (int, error) {
 	return s.ResponseRecorder.Write(p)
 }
 
-// A client that goes away ends its scrape, which is logged once and keeps nothing.
+// A client that goes away ends its scrape, which logs one line and keeps no memory.
 func TestClientGone(t *testing.T) {
 	var lines lineCount
 	registry := prometheus.NewRegistry()
-	promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry}) // it has the counter first
+	promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry}) // registers the counter of errors
 	h := NewHandler(HandlerOptions{Prober: fixed{t, large(50)}, Others: registry, MaxRequestsInFlight: 1, ErrorLog: &lines, Registry: registry})
 	g := &gone{ResponseRecorder: httptest.NewRecorder()}
 	h.ServeHTTP(g, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
@@ -259,7 +260,7 @@ func TestClientGone(t *testing.T) {
 	}
 	got := ask(h, "/metrics", nil)
 	if got.Code != http.StatusOK || !strings.Contains(got.Body.String(), "\npromhttp_metric_handler_errors_total{cause=\"encoding\"} 1\n") {
-		t.Errorf("the scrape after it: %d, or it does not count 1 error", got.Code)
+		t.Errorf("the next scrape: %d, want one counted error", got.Code)
 	}
 }
 
@@ -277,7 +278,7 @@ type lineCount int
 
 func (n *lineCount) Println(...any) { *n++ }
 
-// counter of what is sent, and nothing else.
+// sink counts the bytes that are sent, and does nothing else.
 type sink struct {
 	header http.Header
 	n      int
@@ -287,7 +288,7 @@ func (s *sink) Header() http.Header         { return s.header }
 func (s *sink) WriteHeader(int)             {}
 func (s *sink) Write(p []byte) (int, error) { s.n += len(p); return len(p), nil }
 
-// BenchmarkScrape compares a scrape of 10,000 targets with that through a registry.
+// BenchmarkScrape compares a scrape of 10,000 targets with a scrape through a registry.
 func BenchmarkScrape(b *testing.B) {
 	ours, theirs := handlers(b, fixed{b, large(10_000)}, ClassicAndNative)
 	for name, h := range map[string]http.Handler{"ours": ours, "registry": theirs} {

@@ -33,7 +33,7 @@ func ours(t *testing.T, h prober.Histogram, as Histograms) *dto.Histogram {
 	return written(t, &histogram{metric{}, as.bounds(), &h})
 }
 
-// theirs is client_golang's own histogram with the same buckets.
+// theirs returns client_golang's own histogram with the same buckets.
 func theirs(t *testing.T, durations []time.Duration, as Histograms) *dto.Histogram {
 	t.Helper()
 	h := prometheus.NewHistogram(prometheus.HistogramOpts{
@@ -50,9 +50,9 @@ func theirs(t *testing.T, durations []time.Duration, as Histograms) *dto.Histogr
 	return out
 }
 
-// Our histogram is client_golang's, message for message: with nothing, zeros, values
-// on the bounds of classic and native buckets and between them, gaps of one, two,
-// three and many buckets.
+// The agent's histogram equals client_golang's, message for message: when empty, with zeros,
+// with values on the bounds of classic and native buckets and between them, and with gaps of
+// one, two, three and many buckets.
 func TestHistogramEqualsClientGolang(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	logarithmic := make([]time.Duration, 1000)
@@ -89,7 +89,7 @@ func TestHistogramEqualsClientGolang(t *testing.T) {
 func TestEmptyHistogram(t *testing.T) {
 	for _, as := range []Histograms{ClassicAndNative, NativeOnly} {
 		got, want := ours(t, prober.Histogram{}, as), theirs(t, nil, as)
-		want.Schema = new(int32(0)) // ours has not chosen a resolution yet
+		want.Schema = new(int32(0)) // the agent's has not chosen a resolution yet
 		if !proto.Equal(got, want) {
 			t.Errorf("%d:\ngot  %v\nwant %v", as, got, want)
 		}
@@ -151,8 +151,7 @@ func TestHalvedByItself(t *testing.T) {
 	}
 }
 
-// large is a status of n targets with three probes each, all of which have run and
-// failed.
+// large returns a status of n targets with three probes each. All probes have run and failed.
 func large(n int) prober.Status {
 	status := prober.Status{Summary: prober.Summary{Loaded: true, Targets: n}, Statuses: make([]prober.TargetStatus, n)}
 	for i := range status.Statuses {

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// reader reads the log: not before the test lets it, and not while it fails.
+// reader reads the log. It does not read before the test allows it, nor while it fails.
 type reader struct {
-	let chan struct{} // closed: it takes everything
+	let chan struct{} // once closed, the reader reads everything
 
 	mu    sync.Mutex
 	text  strings.Builder
@@ -92,8 +92,8 @@ func TestNobodyReads(t *testing.T) {
 	})
 }
 
-// Close waits for a slow reader, no longer than it may for one that does not read, and
-// nothing is taken after it.
+// Close waits for a slow reader. For a reader that does not read, Close waits no longer than it
+// may. The queue takes no line after Close.
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, q := newReader(t)
@@ -113,14 +113,14 @@ func TestClose(t *testing.T) {
 		begin = time.Now()
 		q.Close(time.Second)
 		if took := time.Since(begin); took != time.Second {
-			t.Errorf("an end that nobody reads took %v, want 1 s", took)
+			t.Errorf("Close took %v without a reader, want 1 s", took)
 		}
 		close(r.let)
 	})
 }
 
-// A line that cannot be written is lost, and reported after the next line that can be written; the
-// queue does not try again before the next line.
+// A line that cannot be written is lost, and the queue reports the loss after the next line
+// that can be written. The queue does not try the lost line again.
 func TestWriteFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, q := newReader(t)
@@ -148,7 +148,8 @@ func TestWriteFails(t *testing.T) {
 	})
 }
 
-// Lines of many concurrent writers come whole and in each writer's order, or are counted.
+// Lines of many concurrent writers come whole and in each writer's order, or the queue counts
+// them as dropped.
 func TestManyWriters(t *testing.T) {
 	r, q := newReader(t)
 	close(r.let)

@@ -22,9 +22,9 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action"
 )
 
-// rich is a target with something in every field.
+// rich returns a target with something in every field.
 func rich() prober.TargetStatus {
-	// Not UTC, the zone of the answers.
+	// The zone is not UTC, in which the API answers.
 	at := time.Date(2026, 1, 2, 4, 4, 5, 678_000_000, time.FixedZone("", 3600))
 	t := well("app")
 	t.Labels = []config.Label{{Name: "team", Value: `pay"ments`}}
@@ -53,7 +53,8 @@ func rich() prober.TargetStatus {
 	return t
 }
 
-// golden compares with a file of testdata, indented for reading, or rewrites it.
+// golden compares an answer with a file of testdata, indented for reading, or rewrites the
+// file.
 func golden(t *testing.T, name string, w *httptest.ResponseRecorder) {
 	t.Helper()
 	var got bytes.Buffer
@@ -75,8 +76,8 @@ func TestTargets(t *testing.T) {
 	expect(t, get(newServer(t, options(&fake{unloaded: true})).Handler(), "/api/v1/targets"), 200, `{"targets":[]}`+"\n")
 }
 
-// firstWrite is a client that notes how many targets had been asked for when it heard
-// something for the first time.
+// firstWrite is a client that notes how many targets the server had asked for before the first
+// byte.
 type firstWrite struct {
 	*httptest.ResponseRecorder
 	f     *fake
@@ -90,8 +91,8 @@ func (w *firstWrite) Write(b []byte) (int, error) {
 	return w.ResponseRecorder.Write(b)
 }
 
-// Of 1,000 targets with outputs of 1 KiB the client has the first before a hundred are
-// read, and in the end all that are still there.
+// The answer lists 1,000 targets with outputs of 1 KiB. The client has the first target before
+// the server has asked for a hundred, and in the end has all targets that still exist.
 func TestManyTargets(t *testing.T) {
 	f := &fake{}
 	for i := range 1000 {

@@ -10,8 +10,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober"
 )
 
-// The prober is told which targets a kubelet asks about: a kubelet asks about a container only
-// while it runs, and others ask whenever they like.
+// The prober hears which targets a kubelet asks about. A kubelet asks about a container only
+// while the container runs; other clients ask whenever they like.
 func TestAsked(t *testing.T) {
 	for _, tt := range []struct {
 		agent, path string

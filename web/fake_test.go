@@ -22,12 +22,12 @@ import (
 
 var _ Prober = (*prober.Manager)(nil)
 
-// fake is a prober with fixed answers. Its summary is that of its statuses; it
-// counts who looks at them all.
+// fake is a prober with fixed answers. Its summary fits its statuses. It counts how often a
+// caller asks for all statuses.
 type fake struct {
 	statuses           []prober.TargetStatus
 	unloaded, stopping bool
-	terminating        int // how often it was told so
+	terminating        int // how often Terminate was called
 	removed            map[string]bool
 	overdue, waiting   []string
 	sourceUp           map[string]bool
@@ -120,7 +120,7 @@ func newServer(tb testing.TB, opts Options) *Server {
 	return s
 }
 
-// do makes a request; header is lines of "Key: value".
+// do makes a request. header has lines of "Key: value".
 func do(h http.Handler, method, target string, header ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, target, http.NoBody)
 	for _, line := range header {
@@ -165,14 +165,15 @@ func well(name string) prober.TargetStatus {
 	}
 }
 
-// unready is started and has failed its readiness probe more often than it may.
+// unready returns a target that has started and has failed its readiness probe more often than
+// it may.
 func unready(name string) prober.TargetStatus {
 	t := well(name)
 	t.Ready, t.Probes[1] = false, failing(gate.Readiness, action.HTTPStatus, 5)
 	return t
 }
 
-// booting has not started yet.
+// booting returns a target that has not started yet.
 func booting(name string) prober.TargetStatus {
 	t := well(name)
 	t.Started, t.Ready, t.Probes[0] = false, false, failing(gate.Startup, action.ConnectionRefused, 2)
@@ -180,7 +181,7 @@ func booting(name string) prober.TargetStatus {
 	return t
 }
 
-// dead has failed its liveness probe.
+// dead returns a target that has failed its liveness probe.
 func dead(name string) prober.TargetStatus {
 	t := well(name)
 	t.Live, t.Probes[2] = false, failing(gate.Liveness, action.Timeout, 3)

@@ -20,7 +20,7 @@ func mixed() *fake {
 	return &fake{statuses: []prober.TargetStatus{well("app"), unready("db"), booting("slow"), dead("ill")}}
 }
 
-// Each health endpoint: what passes, what fails and what it then says.
+// Each health endpoint says what passes and what fails.
 func TestHealth(t *testing.T) {
 	allWell := &fake{statuses: []prober.TargetStatus{well("app"), well("db")}}
 	tests := []struct {
@@ -207,8 +207,8 @@ func TestConstantTime(t *testing.T) {
 	}
 }
 
-// A verbose answer says since when, and which targets pass only because they do not run; other
-// answers do not.
+// A verbose answer says since when a target passes or fails, and which targets pass only
+// because they do not run. Other answers do not.
 func TestVerboseSince(t *testing.T) {
 	at := time.Date(2026, 1, 2, 4, 4, 5, 999_999_999, time.FixedZone("", 3600))
 	changed := prober.Changed{Started: at, Ready: at.Add(time.Minute), Live: at.Add(time.Hour)}
@@ -271,8 +271,8 @@ func TestHealthOnly(t *testing.T) {
 	}
 }
 
-// A target that a reload brings back while it is asked for is not taken for one that
-// never was.
+// If a reload brings a target back while somebody asks for it, the answer does not call the
+// target unknown.
 func TestBackAgain(t *testing.T) {
 	f := &fake{}
 	f.onRemoved = func() { f.statuses = []prober.TargetStatus{well("app")} }
@@ -292,7 +292,7 @@ func BenchmarkReady(b *testing.B) {
 	}
 }
 
-// constant has a summary in constant time, as the real one.
+// constant has a summary in constant time, like the real prober.
 type constant struct {
 	*fake
 	summary prober.Summary

@@ -21,7 +21,7 @@ import (
 // lifecyclePaths are the endpoints that change something.
 var lifecyclePaths = []string{"/-/reload", "/api/v1/targets/app/probe", "/api/v1/targets/nosuch/probe", "/api/v1/targets/app/new-instance"}
 
-// Without the flag nothing can be changed, and a 403 tells nothing of what there is.
+// Without the flag no request changes anything, and a 403 reveals nothing.
 func TestLifecycleDisabled(t *testing.T) {
 	f := mixed()
 	opts := options(f)
@@ -36,7 +36,7 @@ func TestLifecycleDisabled(t *testing.T) {
 	}
 }
 
-// With the flag each does what it says, and only when it is posted.
+// With the flag each endpoint does its work, and only for a POST.
 func TestLifecycle(t *testing.T) {
 	f := mixed()
 	opts := options(f)
@@ -66,8 +66,9 @@ func TestLifecycle(t *testing.T) {
 }
 
 // A page may use the lifecycle API through its reader's browser if the page is of this site and
-// its name is allowed. A page of another site may not, nor a page whose own name resolves to the
-// agent, although the browser takes that for this site. Clients other than browsers may.
+// its name is allowed. A page of another site may not. Neither may a page whose own name
+// resolves to the agent, although the browser takes that name for this site. Clients other than
+// browsers may.
 func TestBrowsers(t *testing.T) {
 	opts := options(mixed())
 	opts.EnableLifecycle = true
@@ -203,7 +204,8 @@ func (d *deadlines) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// Every response has 30 s, that of a reload from the end of the reload; a profile has no limit.
+// Every response has 30 s, the response to a reload from the end of the reload. A profile has
+// no limit.
 func TestDeadlines(t *testing.T) {
 	opts := options(mixed())
 	opts.EnableLifecycle, opts.EnablePprof = true, true
@@ -238,8 +240,8 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// Deadlines of one request are gone with it: a connection serves one kind after the
-// other.
+// The deadlines of a request end with it: a connection serves requests of every kind, one after
+// the other.
 func TestKeepAlive(t *testing.T) {
 	opts := options(mixed())
 	opts.EnableLifecycle, opts.EnablePprof = true, true

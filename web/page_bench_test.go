@@ -13,8 +13,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action"
 )
 
-// busy is a prober whose probes remember as much as they can, and which copies what it
-// hands out, as the real one does.
+// busy is a prober whose probes remember as much as they can. Like the real prober, busy
+// returns copies.
 type busy struct {
 	fake
 	at map[string]int
@@ -58,7 +58,7 @@ func (b *busy) Target(name string, _ prober.Detail) (prober.TargetStatus, bool) 
 	return b.statuses[i], true
 }
 
-// What one look at the page costs, and how large it is.
+// BenchmarkPage measures one view of the page: its costs and its size.
 func BenchmarkPage(b *testing.B) {
 	for _, n := range []int{3, 10, 1000, 10000} {
 		for _, how := range []string{"identity", "gzip"} {

@@ -17,8 +17,8 @@ import (
 
 var aLink = regexp.MustCompile(`(?:href|src|action)="([^"]*)"`)
 
-// Every link of every page leads somewhere, whatever is before the path: of the agent,
-// or of a proxy that strips it.
+// Every link of every page leads somewhere, whatever prefix is before the path: the agent's
+// own, or that of a proxy that strips it.
 func TestPageLinks(t *testing.T) {
 	for _, test := range []struct {
 		name, route, external, browser string
@@ -41,7 +41,7 @@ func TestPageLinks(t *testing.T) {
 			}
 			s := newServer(t, opts)
 			h := s.Handler()
-			// ask gets what a browser finds at a path.
+			// ask returns what a browser finds at a path.
 			ask := func(at string) (int, string) {
 				inside, ok := strings.CutPrefix(at, test.browser)
 				if !ok {
@@ -67,7 +67,7 @@ func TestPageLinks(t *testing.T) {
 						continue
 					}
 					seen[at] = true
-					if strings.HasPrefix(m[1], "./targets/t") { // they are all alike
+					if strings.HasPrefix(m[1], "./targets/t") { // the pages of these targets are all alike
 						continue
 					}
 					if status, _ := ask(at); status == http.StatusNotFound || status == http.StatusMethodNotAllowed {
@@ -88,8 +88,8 @@ func TestPageLinks(t *testing.T) {
 	}
 }
 
-// Pages are read: a method that would change something is refused, HEAD is not, and
-// what is not there is 404.
+// Pages are for reading. A method that would change something is refused, but HEAD is not, and
+// a page that does not exist is 404.
 func TestPageMethods(t *testing.T) {
 	f := showing()
 	f.removed = map[string]bool{"gone": true}
@@ -123,8 +123,8 @@ func TestPageMethods(t *testing.T) {
 	}
 }
 
-// A browser asks for a file once: under the name of this build it keeps it, under any
-// other it asks whether it is still the same.
+// A browser asks for a file once if the file's name is that of this build. Under any other name
+// the browser asks whether the file is still the same.
 func TestAssets(t *testing.T) {
 	h := newServer(t, options(showing())).Handler()
 	for name, mediaType := range assets {
@@ -161,7 +161,7 @@ func TestAssets(t *testing.T) {
 	}
 }
 
-// What is wrong with the agent itself is said before anything else.
+// The page shows trouble of the agent itself before anything else.
 func TestPageNotices(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := showing()
@@ -216,8 +216,8 @@ func TestPageNotices(t *testing.T) {
 	})
 }
 
-// One page shows a hundred of any number of targets, asks for the attempts of these alone, and
-// says how many targets there are.
+// One page shows a hundred targets, asks for the attempts of these alone, and says how many
+// targets there are.
 func TestPageOfMany(t *testing.T) {
 	f := &fake{statuses: append(many(1234, well), unready("bad"))}
 	h := newServer(t, options(f)).Handler()

@@ -27,7 +27,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/instance"
 )
 
-// showing is a prober whose targets are, from the best to the worst, in every state.
+// showing returns a prober whose targets are in every state, from the best to the worst.
 func showing() *fake {
 	down := well("down")
 	down.Running, down.Instance.Phase = false, gate.Terminated
@@ -40,7 +40,7 @@ func showing() *fake {
 	return &fake{statuses: []prober.TargetStatus{well("app"), unsteady, booting("booting"), down, unready("unready"), dead("dead"), held}}
 }
 
-// page gets a page and checks what holds of every one.
+// page gets a page and checks the rules for every page.
 func page(t *testing.T, h http.Handler, path string, status int) string {
 	t.Helper()
 	w := get(h, path)
@@ -68,7 +68,7 @@ func page(t *testing.T, h http.Handler, path string, status int) string {
 	return body
 }
 
-// text is what a reader sees of a piece of HTML, on one line.
+// text returns what a reader sees of a piece of HTML, on one line.
 func text(piece string) string {
 	words := regexp.MustCompile(`<[^>]*>`).ReplaceAllString(piece, " ")
 	return strings.Join(strings.Fields(html.UnescapeString(words)), " ")
@@ -76,7 +76,7 @@ func text(piece string) string {
 
 var aTarget = regexp.MustCompile(`(?s)<li id="t-([^"]*)".*?\n</li>`)
 
-// names are the targets on a page, in order.
+// listed returns the names of the targets on a page, in order.
 func listed(body string) string {
 	var names []string
 	for _, m := range aTarget.FindAllStringSubmatch(body, -1) {
@@ -85,7 +85,8 @@ func listed(body string) string {
 	return strings.Join(names, " ")
 }
 
-// The worst comes first, and the filter of states and words leaves what it says.
+// The worst targets come first, and the filter leaves the targets with the chosen states and
+// words.
 func TestPageFilter(t *testing.T) {
 	h := newServer(t, options(showing())).Handler()
 	for query, want := range map[string]string{
@@ -127,7 +128,7 @@ func TestPageFilter(t *testing.T) {
 	}
 }
 
-// One line of a target says what it is and why; below is what each probe says.
+// One line of a target says its state and the reason. Below, each probe says its state.
 func TestPageTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(12 * time.Hour) // since midnight
@@ -198,7 +199,7 @@ func TestPageTarget(t *testing.T) {
 	})
 }
 
-// An output is shown as text, whatever it contains.
+// The page shows an output as text, whatever the output contains.
 func TestPageHostileOutput(t *testing.T) {
 	f := showing()
 	output := "<script>alert(1)</script>\x1b[31m\u202egnp\r\n\x00\xff'\"><img src=x onerror=alert(1)> \u2028{{.}} é\t" + strings.Repeat("<b>", 4000)

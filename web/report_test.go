@@ -13,7 +13,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober"
 )
 
-// Who accepts JSON gets the same as JSON.
+// A client that accepts JSON gets the same answer as JSON.
 func TestJSON(t *testing.T) {
 	unhealthy := mixed()
 	unhealthy.overdue = []string{"app/liveness"}
@@ -46,7 +46,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// Text is for everyone who does not name JSON.
+// A client that does not name JSON gets text.
 func TestAccept(t *testing.T) {
 	h := newServer(t, options(&fake{})).HealthHandler()
 	for accept, json := range map[string]bool{
@@ -69,8 +69,7 @@ func TestAccept(t *testing.T) {
 	}
 }
 
-// A 503 lists at most a hundred targets and counts the rest; a verbose one lists
-// them all.
+// A 503 lists at most a hundred targets and counts the rest; a verbose 503 lists them all.
 func TestMany(t *testing.T) {
 	f := &fake{statuses: append(many(250, unready), well("app"))}
 	h := newServer(t, options(f)).HealthHandler()

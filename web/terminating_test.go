@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// terminate posts to both listeners as a client of that address, at a local one.
+// terminate posts to both listeners from the address remote to the address local.
 func terminate(t *testing.T, s *Server, remote, local string, header ...string) (code int, body string) {
 	t.Helper()
 	at, err := net.ResolveTCPAddr("tcp", local)
@@ -37,9 +37,9 @@ func terminate(t *testing.T, s *Server, remote, local string, header ...string) 
 	return code, body
 }
 
-// Only a command beside the agent may say that the pod is terminating, as often as it likes: no
-// other address, no mesh that forwards requests from outside, no browser and no proxy on the same
-// machine.
+// Only a command beside the agent may say that the pod is terminating, as often as it likes. No
+// other address may, nor a mesh that forwards requests from outside, nor a browser or a proxy
+// on the same machine.
 func TestWhoMayTerminate(t *testing.T) {
 	for _, may := range [][2]string{
 		{"127.0.0.1:40000", "127.0.0.1:9708"}, {"[::1]:40000", "[::1]:9708"}, {"[::ffff:127.0.0.1]:40000", "127.0.0.1:9708"}, {"127.0.0.1:40000", "127.0.0.2:9708"},
@@ -57,7 +57,7 @@ func TestWhoMayTerminate(t *testing.T) {
 	s := newServer(t, options(f))
 	for _, not := range [][2]string{
 		{"192.0.2.1:40000", "192.0.2.2:9708"},                                        // another pod
-		{"192.0.2.2:40000", "192.0.2.2:9708"},                                        // this one, by its address
+		{"192.0.2.2:40000", "192.0.2.2:9708"},                                        // this pod, by its address
 		{"127.0.0.6:40000", "192.0.2.2:9708"}, {"127.0.0.6:40000", "127.0.0.1:9708"}, // a mesh
 		{"127.0.0.1:40000", "192.0.2.2:9708"}, {"192.0.2.1:40000", "127.0.0.1:9708"}, {"", "127.0.0.1:9708"}, {"host(2):1024", "127.0.0.1:9708"},
 	} {
@@ -78,7 +78,7 @@ func TestWhoMayTerminate(t *testing.T) {
 	}
 }
 
-// While the pod terminates every live passes; all other answers are the real state.
+// While the pod terminates, every live check passes, and all other answers are the real state.
 func TestTerminating(t *testing.T) {
 	terminating, stopping, unloaded := mixed(), mixed(), &fake{unloaded: true, terminating: 1}
 	terminating.terminating, stopping.terminating, stopping.stopping = 1, 1, true

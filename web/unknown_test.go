@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// The log tells once of each target that is unknown, or has been removed, and whose
-// liveness is asked for, whichever listener is asked and however.
+// The log names each unknown or removed target once when a client asks for its liveness, on
+// whichever listener and in whatever way.
 func TestUnknownWarnsOnce(t *testing.T) {
 	var log bytes.Buffer
 	opts := options(&fake{removed: map[string]bool{"a": true}})
@@ -33,12 +33,12 @@ func TestUnknownWarnsOnce(t *testing.T) {
 	if n := strings.Count(log.String(), "level=WARN"); n != 3 {
 		t.Errorf("%d warnings, want 3:\n%s", n, log.String())
 	}
-	opts.Logger = nil // is no reason to panic
+	opts.Logger = nil // must cause no panic
 	expect(t, get(newServer(t, opts).HealthHandler(), "/live/a"), 200, "[?]a removed: not probed\nok\n")
 }
 
-// Requests for ever new names fill neither the memory nor the log, which names a thousand targets
-// and then says that it names no more.
+// Requests for ever new names fill neither the memory nor the log. The log names a thousand
+// targets and then says that it names no more.
 func TestUnknownWithoutEnd(t *testing.T) {
 	var log bytes.Buffer
 	opts := options(&fake{})
@@ -59,8 +59,8 @@ func TestUnknownWithoutEnd(t *testing.T) {
 	}
 }
 
-// Each request for a target that is not configured counts once at its endpoint; one for a
-// target that is, or that is answered without looking, counts nowhere.
+// Each request for an unknown target counts once at its endpoint. A request for a configured
+// target counts nowhere, and neither does a request that the agent answers without a look.
 func TestUnknownCounts(t *testing.T) {
 	f := mixed()
 	f.removed = map[string]bool{"gone": true}

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Under a prefix is everything; at the root are the health endpoints and the way to
-// the prefix.
+// All paths exist under a prefix. At the root are the health endpoints and the way to the
+// prefix.
 func TestPrefix(t *testing.T) {
 	external := &url.URL{Scheme: "http", Host: "example.org", Path: "/probes/"}
 	tests := []struct {
@@ -68,8 +68,8 @@ func expectRedirect(t *testing.T, h http.Handler, from, to string) {
 	}
 }
 
-// A path that would hide a health endpoint, or that a mux cannot hold, is refused
-// before anything is served.
+// New refuses a path that would hide a health endpoint, or that a mux cannot hold, before
+// anything is served.
 func TestNewErrors(t *testing.T) {
 	for _, test := range []struct {
 		name      string
@@ -107,7 +107,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// For any path the answer is short and one of the known ones, and nothing panics.
+// For any path the answer is short and has a known status, and nothing panics.
 func FuzzPath(f *testing.F) {
 	for _, path := range []string{
 		"/live/app", "/live/%00", "/live/..%2f..%2fapi", "//live", "/live//app", "/live/%", "/ready?target=%ff&target=%zz;&exclude", "/live/{target}", "/%2fready", "/ready/../config", "*",
@@ -131,7 +131,7 @@ func FuzzPath(f *testing.F) {
 			r.URL, r.RequestURI = u, path
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, r)
-			redirect := w.Code/100 == 3 // which repeats the path
+			redirect := w.Code/100 == 3 // a redirect repeats the path
 			if !redirect && w.Code == http.StatusNotFound && w.Body.Len() > 1024 {
 				t.Errorf("%d bytes for %d", w.Body.Len(), len(path))
 			}

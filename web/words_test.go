@@ -13,7 +13,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action"
 )
 
-// Times and numbers have the digits that a reader needs, and no more.
+// Times and numbers have as many digits as a reader needs.
 func TestWords(t *testing.T) {
 	now := time.Date(2026, 11, 21, 3, 4, 5, 0, time.UTC)
 	for _, test := range []struct{ got, want string }{
@@ -56,7 +56,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// A probe says what its thresholds make of its attempts, and what it waits for.
+// A probe says how its thresholds count its attempts, and what the probe waits for.
 func TestProbeLook(t *testing.T) {
 	running := prober.TargetStatus{Running: true}
 	started := prober.TargetStatus{Running: true, Started: true}
@@ -100,7 +100,7 @@ func TestProbeLook(t *testing.T) {
 	}
 }
 
-// An attempt that could not be made is trouble, too, until one succeeds.
+// An attempt that could not be made is a trouble, too, until an attempt succeeds.
 func TestProbeTrouble(t *testing.T) {
 	now := time.Unix(1000, 0)
 	failure := prober.Attempt{Last: now.Add(-time.Minute), Outcome: prober.UnknownOutcome, Reason: action.ExecStart, Output: " no such file\n"}
@@ -114,7 +114,7 @@ func TestProbeTrouble(t *testing.T) {
 	p.Marks = append(p.Marks, prober.Mark{Start: now, Warning: true})
 	got := v.probe(&target, &p)
 	if got.Trouble != nil || got.Past == nil || got.Past.Ago != "1 min ago" {
-		t.Errorf("after one that could: %v, past %+v", got.Trouble, got.Past)
+		t.Errorf("after an attempt that could be made: %v, past %+v", got.Trouble, got.Past)
 	}
 	want := `<li class="u"><span>00:15:40 unknown: exec_start, 0 µs</span><li class="w"><span>00:16:40 successful with a warning, 0 µs</span>`
 	if string(got.Strip) != want {
@@ -122,7 +122,8 @@ func TestProbeTrouble(t *testing.T) {
 	}
 }
 
-// Bars are as high as attempts took long; the timeout is drawn where it is near.
+// The height of a bar is the duration of an attempt. The plot shows the timeout if a bar is
+// near it.
 func TestPlot(t *testing.T) {
 	attempts := []prober.Mark{{Duration: 100 * time.Millisecond}, {Duration: 400 * time.Millisecond, Outcome: prober.Failed}, {}}
 	p := newPlot(attempts, time.Second)
@@ -141,7 +142,7 @@ func TestPlot(t *testing.T) {
 	}
 }
 
-// The headline is about what is worst.
+// The headline is about the worst trouble.
 func TestHeadline(t *testing.T) {
 	for sum, want := range map[prober.Summary]string{
 		{}:             "No configuration",

@@ -38,7 +38,7 @@ func inJSON(escapeHTML bool) func(string) string {
 	}
 }
 
-// forms are those that a secret is looked for in.
+// forms are the forms in which Clean looks for a secret.
 var forms = []form{
 	{"as it is", func(s string) string { return s }},
 	{"Go", strconv.Quote},
@@ -92,11 +92,12 @@ var forms = []form{
 	}},
 }
 
-// leaks says what is wrong with a cleaned text, nothing if a secret that was written in
-// two forms inside each other, with something around it, is hidden, and nothing else.
+// leaks returns what is wrong with a cleaned text. The text had a secret in two forms, one
+// inside the other, with something around it. leaks returns "" if the text hides the secret and
+// nothing else.
 func leaks(got, written, around string, outer form) string {
 	left, right, found := strings.Cut(got, hidden)
-	frame := outer.write(around + "\r\n==") // what may be left on either side, some of the inner form included
+	frame := outer.write(around + "\r\n==") // this may stay on either side, with some of the inner form
 	switch {
 	case !found || strings.Contains(right, hidden):
 		return "not hidden once"
@@ -108,8 +109,8 @@ func leaks(got, written, around string, outer form) string {
 	return ""
 }
 
-// A secret is found in every form, alone and inside another form, whatever is around it,
-// and what is around it stays.
+// Clean finds a secret in every form, alone and inside another form, whatever is around the
+// secret, and leaves the text around it.
 func TestCleanForms(t *testing.T) {
 	secrets := []string{`ab"cd`, `pass\word`, "sécret <&> 100%+1", "日本語😀key", "line one\nline two", "Bearer abc/def==", "tok.en", "a b c d"}
 	for _, secret := range secrets {
@@ -128,7 +129,7 @@ func TestCleanForms(t *testing.T) {
 	}
 }
 
-// Text that is not a secret stays, byte for byte, whatever escapes it has.
+// Text that is no secret stays, byte for byte, whatever escapes it has.
 func TestCleanLeavesTheRest(t *testing.T) {
 	s := NewScrubber([]string{"s3cret", "ab\xffcd"})
 	for _, text := range []string{
@@ -151,7 +152,7 @@ func TestCleanLeavesTheRest(t *testing.T) {
 	}
 }
 
-// Secrets that overlap are hidden together: nothing of either is left.
+// Secrets that overlap are hidden together: no part of either is left.
 func TestCleanOverlap(t *testing.T) {
 	s := NewScrubber([]string{"abcdef", "defghi", "cdefg"})
 	if got := s.Clean("1abcdefghi2cdefghi3", 1000); got != "1"+hidden+"2"+hidden+"3" {
@@ -176,7 +177,7 @@ func TestCleanCut(t *testing.T) {
 	}
 }
 
-// FuzzClean writes random secrets in random forms: none is ever left.
+// FuzzClean writes random secrets in random forms. Clean never leaves one.
 func FuzzClean(f *testing.F) {
 	f.Add([]byte("s3cret"), "before", "after", uint8(3), uint8(9))
 	f.Add([]byte("a\"b\\c\xff"), "", "\\", uint8(1), uint8(4))
