@@ -21,11 +21,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// floorSlot is the grid of the floor's phases: waking up less often is a floor too.
+// floorSlot is the grid of the floor's phases: few wake-ups belong to a floor, too.
 const floorSlot = 50 * time.Millisecond
 
-// floor is what the machine itself asks: the system calls of an attempt, made by
-// hand in one loop around an epoll, with nothing kept but two counters.
+// floor starts the cheapest way to probe on this machine: the system calls of an attempt, made
+// by hand in one loop around an epoll, which keeps only two counters.
 func floor(s spec) (*subject, error) {
 	if s.Action == actionExec {
 		return inGoroutines(s, func(int) (func(context.Context) error, error) { return bareExec, nil })
@@ -82,7 +82,7 @@ func bareExec(context.Context) error {
 	return err
 }
 
-// floorLoop is the loop; conns are its connections by descriptor.
+// floorLoop is the floor's loop. conns are its connections by descriptor.
 type floorLoop struct {
 	spec       spec
 	request    []byte
@@ -91,7 +91,7 @@ type floorLoop struct {
 	epoll      int
 	conns      []floorConn
 	buf        []byte
-	next       int // the probe that is next
+	next       int // the index of the next probe
 	flying     int
 	ok, failed atomic.Uint64
 	stopped    atomic.Bool
@@ -99,7 +99,7 @@ type floorLoop struct {
 
 type floorConn struct {
 	sent   bool
-	answer []byte // what came so far, if it was not all; its room is used again
+	answer []byte // the incomplete answer so far; later answers use its memory again
 }
 
 func (f *floorLoop) run() {
@@ -207,7 +207,7 @@ func hasHTTP(answer []byte) bool {
 	return found && bytes.HasPrefix(answer, []byte("HTTP/1.1 200 ")) && len(body) >= 2
 }
 
-// The parts of HTTP/2 that a health check needs.
+// These are the parts of HTTP/2 that a health check needs.
 const (
 	frameHeader   = 9
 	frameData     = 0
@@ -217,7 +217,7 @@ const (
 	endHeaders    = 4
 )
 
-// healthRequest is a connection's whole request, written in one piece.
+// healthRequest returns a connection's whole request, written in one piece.
 func healthRequest() []byte {
 	b := []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
 	b = appendFrame(b, frameSettings, 0, 0, nil)
@@ -235,7 +235,7 @@ func healthRequest() []byte {
 }
 
 func appendFrame(b []byte, kind, flags byte, stream uint32, payload []byte) []byte {
-	b = append(b, 0, 0, byte(len(payload)), kind, flags) // all of ours are short
+	b = append(b, 0, 0, byte(len(payload)), kind, flags) // all payloads here are short
 	b = binary.BigEndian.AppendUint32(b, stream)
 	return append(b, payload...)
 }

@@ -20,7 +20,7 @@ func (b *bench) growth() error {
 	for _, n := range growthSizes {
 		window := 2 * time.Second
 		if n <= 100 {
-			window = 5 * time.Second // of few probes it takes more to be steady
+			window = 5 * time.Second // few probes need a longer window for steady figures
 		}
 		cells := []string{number(float64(n)), "", "", "", ""}
 		for i, side := range []string{sideUsual, sideOurs} {

@@ -17,9 +17,9 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober"
 )
 
-// lateness measures how late the agent's turns are, once each probe has had one. What
-// it asks for within the window is a histogram alone: to count ten thousand probes is
-// work that turns would wait for.
+// lateness measures how late the agent's turns are, after each probe has had one turn. Within
+// the window it asks only for a histogram: turns would wait while it counted ten thousand
+// probes.
 func lateness(s spec) (figures, error) {
 	on, err := ours(s)
 	if err != nil {
@@ -45,7 +45,7 @@ func lateness(s spec) (figures, error) {
 	return f, nil
 }
 
-// since returns what was observed between two copies of a histogram.
+// since returns the observations between two copies of a histogram.
 func since(now, before prober.Histogram) prober.Histogram {
 	counts := map[int32]uint64{}
 	for _, b := range before.Native {
@@ -59,7 +59,7 @@ func since(now, before prober.Histogram) prober.Histogram {
 	return now
 }
 
-// atSchema returns the index of the bucket of a coarser schema that holds a bucket.
+// atSchema converts the index of a bucket to a coarser schema.
 func atSchema(index, from, to int32) int32 {
 	for ; from > to; from-- {
 		index = (index + 1) >> 1
@@ -82,7 +82,7 @@ func quantile(h prober.Histogram, q float64) float64 {
 	return math.NaN()
 }
 
-// profile writes a CPU profile until the function that it returns is called.
+// profile writes a CPU profile until the caller calls end.
 func profile(path string) (end func(), err error) {
 	if path == "" {
 		return func() {}, nil
@@ -96,11 +96,11 @@ func profile(path string) (end func(), err error) {
 	}
 	return func() {
 		pprof.StopCPUProfile()
-		_ = f.Close() // a profile that is cut shows when it is read
+		_ = f.Close() // a reader of the profile notices if it is cut short
 	}, nil
 }
 
-// heapProfile writes what is on the heap.
+// heapProfile writes a profile of the heap.
 func heapProfile(path string) error {
 	settled()
 	f, err := os.Create(path)

@@ -3,10 +3,10 @@
 
 //go:build linux
 
-// The bench command measures what the agent costs: beside the usual way to probe, and
-// beside the floor, in one run, with the CPU time of the probing process alone. It
-// prints one table with the goals. Every measurement is made in a fresh process, and
-// the target server is a process of its own.
+// The bench command measures the agent's costs in one run, beside the usual way to probe and
+// beside the floor. It counts only the CPU time of the probing process, and prints one table
+// with the goals. Every measurement has a fresh process, and the target server has a process of
+// its own.
 package main
 
 import (
@@ -33,7 +33,7 @@ func main() {
 	}
 }
 
-// newLogger returns the agent's own log, at info, that goes nowhere.
+// newLogger returns the agent's own logger at level info, whose lines go nowhere.
 func newLogger() *slog.Logger {
 	return slog.New(sloggokit.NewGoKitHandler(log.NewLogfmtLogger(io.Discard), slog.LevelInfo))
 }
@@ -43,9 +43,9 @@ type bench struct {
 	ctx     context.Context // done when the run is interrupted
 	rounds  int
 	seconds float64
-	binary  string // the shipped one
-	plain   string // the libraries by themselves
-	profile string // where to write the profiles of ours
+	binary  string // the shipped binary
+	plain   string // the program with only the libraries
+	profile string // the directory for profiles of the agent
 	source  string
 	at      endpoints
 	out     io.Writer
@@ -127,7 +127,7 @@ func (b *bench) all(only *regexp.Regexp, growth bool) error {
 	return b.ctx.Err()
 }
 
-// startServer starts the target server as a process of its own.
+// startServer starts the target server in a process of its own.
 func (b *bench) startServer() (end func(), err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -135,7 +135,7 @@ func (b *bench) startServer() (end func(), err error) {
 	}
 	c := exec.CommandContext(b.ctx, self, "-role", "serve")
 	c.Stderr = os.Stderr
-	in, err := c.StdinPipe() // the server ends when it is closed, whatever becomes of us
+	in, err := c.StdinPipe() // closing it ends the server, even if this process is killed
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +148,7 @@ func (b *bench) startServer() (end func(), err error) {
 	}
 	end = func() {
 		_ = in.Close()
-		_ = c.Wait() // how it ends is nothing to anybody
+		_ = c.Wait() // nobody needs the exit code
 	}
 	if err := json.NewDecoder(out).Decode(&b.at); err != nil {
 		end()
@@ -157,7 +157,7 @@ func (b *bench) startServer() (end func(), err error) {
 	return end, nil
 }
 
-// measured runs a fresh process that measures.
+// measured runs a fresh process that measures s.
 func (b *bench) measured(s spec) (figures, error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -20,64 +20,64 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober"
 )
 
-// command is what exec probes run.
+// command is the command of exec probes.
 const command = "/bin/true"
 
-// The sides of a comparison.
+// These are the sides of a comparison.
 const (
 	sideUsual = "usual"
 	sideOurs  = "ours"
 	sideFloor = "floor"
 )
 
-// What a fresh process can be asked to measure.
+// These are the measurements of a fresh process.
 const (
 	measureCost     = "cost"
 	measureIdle     = "idle"
 	measureLateness = "lateness"
 )
 
-// spec is what one fresh process measures.
+// spec says what a fresh process measures.
 type spec struct {
 	Measure string
 	Side    string
 	Action  string
-	Probes  int           // as many as there are targets, unless there are several Kinds
-	Period  time.Duration // 0: as fast as it goes
-	Kinds   []string      // of ours; nil: readiness alone
-	Source  string        // of instances, of ours; empty: the default
+	Probes  int           // as many as targets, unless there are several Kinds
+	Period  time.Duration // 0: as fast as possible
+	Kinds   []string      // of the agent's probes; nil: only readiness
+	Source  string        // of the agent's instances; empty: the default
 	Warm    time.Duration
 	Window  time.Duration
 	At      []string // the endpoints of Action
 	Profile string   // a file to write a CPU or heap profile to
 }
 
-// address is where the i-th probe goes.
+// address returns the address of probe i.
 func (s *spec) address(i int) string { return s.At[i%len(s.At)] }
 
-// figures is what a fresh process measured.
+// figures are the results of a measurement.
 type figures struct {
-	CPU     float64 // microseconds of it, user and system, for a probe
-	Allocs  float64 // a probe
-	Bytes   float64 // allocated for a probe; when idle: resident bytes of a probe
-	Heap    float64 // when idle: bytes of the heap in use, of a probe
-	Rate    float64 // probes a second
+	CPU     float64 // microseconds per probe, user and system
+	Allocs  float64 // per probe
+	Bytes   float64 // allocated per probe; when idle: resident bytes per probe
+	Heap    float64 // when idle: bytes of the heap in use, per probe
+	Rate    float64 // probes per second
 	P50     float64 // lateness in seconds
 	P99     float64 // lateness in seconds
 	MaxRSS  float64 // bytes
-	Failed  uint64  // probes
+	Failed  uint64  // the number of failed probes
 	Because string  // why the last of them failed
 }
 
-// subject is what is measured: probes that are running.
+// subject is a side with running probes.
 type subject struct {
-	manager *prober.Manager // of ours
+	manager *prober.Manager // of the agent's side
 	counts  func() (ok, failed uint64)
 	why     func() string
 	stop    func()
 }
 
-// measure does what a fresh process is for.
+// measure makes the measurement of a fresh process.
 func measure(s spec) (figures, error) {
 	raiseFiles()
 	switch s.Measure {
@@ -96,11 +96,11 @@ func raiseFiles() {
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil {
 		limit.Cur = limit.Max
-		_ = unix.Setrlimit(unix.RLIMIT_NOFILE, &limit) // what there is has to do
+		_ = unix.Setrlimit(unix.RLIMIT_NOFILE, &limit) // a low limit must do
 	}
 }
 
-// cost measures the CPU time and the garbage of probes that are running.
+// cost measures the CPU time and the garbage of running probes.
 func cost(s spec) (figures, error) {
 	begin := map[string]func(spec) (*subject, error){sideUsual: usual, sideOurs: ours, sideFloor: floor}[s.Side]
 	if begin == nil {
@@ -123,7 +123,7 @@ func cost(s spec) (figures, error) {
 	okBefore, failedBefore := on.counts()
 	cpuBefore, began := cpuTime(), time.Now()
 	pause(ctx, s.Window)
-	ok, failed := on.counts() // before the clock is read: it takes long if there is no CPU to be had
+	ok, failed := on.counts() // before the clock, because counting takes long on a busy machine
 	cpu, took := cpuTime()-cpuBefore, time.Since(began)
 	runtime.ReadMemStats(&after)
 	endProfile()
@@ -143,8 +143,8 @@ func cost(s spec) (figures, error) {
 	return f, nil
 }
 
-// idle measures what a probe takes of the resident memory between its turns, after
-// each has had one.
+// idle measures the resident memory of a probe between its turns, after each probe has had one
+// turn.
 func idle(s spec) (figures, error) {
 	m, err := apply(s, 1)
 	if err != nil {
@@ -152,7 +152,7 @@ func idle(s spec) (figures, error) {
 	}
 	defer m.Close()
 	ctx := context.Background()
-	pause(ctx, time.Second) // the runtime has all that the first probes make it take
+	pause(ctx, time.Second) // the first probes make the runtime take memory for this long
 	rss, heap := settled()
 
 	period := s.Period
@@ -192,7 +192,7 @@ func allRun(ctx context.Context, m *prober.Manager, atMost time.Duration) error 
 	return fmt.Errorf("not every probe ran within %v", atMost)
 }
 
-// settled returns the resident memory and the heap in use, of which nothing is garbage.
+// settled returns the resident memory, and the heap in use without garbage.
 func settled() (rss, heap int64) {
 	for range 3 {
 		debug.FreeOSMemory()
@@ -202,14 +202,14 @@ func settled() (rss, heap int64) {
 	return residentOf("self"), int64(stats.HeapAlloc)
 }
 
-// residentOf returns the resident memory of a process in bytes, 0 if it is unknown.
+// residentOf returns the resident memory of a process in bytes, or 0 if it is unknown.
 func residentOf(pid string) int64 { return statm(pid, 1) }
 
-// residentFilesOf returns what of it are pages of files, which all processes of a machine
-// share.
+// residentFilesOf returns the part of the resident memory that is pages of files, which all
+// processes of a machine share.
 func residentFilesOf(pid string) int64 { return statm(pid, 2) }
 
-// statm returns a field of /proc/PID/statm in bytes, 0 if it is unknown.
+// statm returns a field of /proc/PID/statm in bytes, or 0 if it is unknown.
 func statm(pid string, field int) int64 {
 	statm, err := os.ReadFile("/proc/" + pid + "/statm")
 	if err != nil {
@@ -226,7 +226,7 @@ func statm(pid string, field int) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// cpuTime returns the CPU time that this process, without its children, has used.
+// cpuTime returns the CPU time of this process without its children.
 func cpuTime() time.Duration {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
@@ -235,8 +235,8 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// maxRSS is the greatest resident memory of this process, in bytes: by /proc, since
-// getrusage counts that of the process that started it, too.
+// maxRSS returns the greatest resident memory of this process in bytes. It reads /proc, because
+// getrusage also counts the memory of the parent process.
 func maxRSS() float64 {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -16,12 +16,11 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober"
 )
 
-// flatPeriod is the shortest period there is: a probe that takes longer takes its
-// next turn at once.
+// flatPeriod is the shortest period. A probe that takes longer takes its next turn at once.
 const flatPeriod = time.Millisecond
 
-// ours is the whole agent but for its listeners: a configuration in YAML, the gate,
-// the real actions, counters, histograms, history, and the log at info.
+// ours starts the whole agent without its listeners: a configuration in YAML, the gate, the
+// real actions, counters, histograms, the history, and the log at level info.
 func ours(s spec) (*subject, error) {
 	m, err := apply(s, s.Probes)
 	if err != nil {
@@ -70,14 +69,14 @@ func reconfigure(m *prober.Manager, text string) error {
 	return m.Apply(cfg)
 }
 
-// configuration writes a file of n targets that each have these kinds of probes.
+// configuration returns a file with n targets, each with probes of these kinds.
 func configuration(s spec, n int, period time.Duration, kinds []string) string {
 	var b strings.Builder
 	b.WriteString("targets:\n")
 	for i := range n {
 		host, port := "127.0.0.1", ""
 		if s.Action != actionExec {
-			host, port, _ = net.SplitHostPort(s.address(i)) // it is a listener's address
+			host, port, _ = net.SplitHostPort(s.address(i)) // the address of a listener has both
 		}
 		fmt.Fprintf(&b, "- name: target-%d\n  host: %s\n  labels: {team: payments}\n", i, host)
 		if s.Source != "" {
@@ -105,7 +104,7 @@ func stanza(action, port string) string {
 	return "exec: {command: [" + command + "]}"
 }
 
-// whyNot returns what the last attempt that did not succeed said.
+// whyNot returns the output of the last attempt that did not succeed.
 func whyNot(m *prober.Manager) string {
 	status := m.Status(prober.Full)
 	for _, t := range status.Statuses {

@@ -11,22 +11,22 @@ import (
 	"time"
 )
 
-// row is one line of the table, or a few that are measured together.
+// row is one line of the table, or a few lines that are measured together.
 type row struct {
 	name, title string
 	action      string
 	probes      int
 	period      time.Duration
-	goal        float64 // of the ratio, or of the value, in the row's own unit
-	allocs      float64 // goal for the allocations of a probe; 0: none
+	goal        float64 // of the ratio, or of the value in the row's own unit
+	allocs      float64 // the goal for the allocations per probe; 0: none
 	sides       []string
 	run         func(*bench, row) error
 }
 
-// fast is how many probes run at a time where they run as fast as they go.
+// fast is how many probes run at a time if they run as fast as possible.
 const fast = 64
 
-// many is the large set-up.
+// many is the number of targets in the large set-up.
 const many = 10_000
 
 func allRows() []row {
@@ -55,17 +55,17 @@ func allRows() []row {
 // garbageGoal is how much garbage a scrape may leave, in MB.
 const garbageGoal = 300
 
-// compare measures the sides of a comparison in turn, so that what else the machine
-// does falls on all of them alike.
+// compare measures the sides of a comparison by turns, so that other work of the machine falls
+// on all sides alike.
 func compare(b *bench, r row) error {
 	s := spec{
 		Measure: measureCost, Action: r.action, Probes: r.probes, Period: r.period,
 		Window: time.Duration(b.seconds * float64(time.Second)), Warm: 300 * time.Millisecond,
 	}
 	if r.period > 0 {
-		s.Warm += r.period // every probe has run once
+		s.Warm += r.period // so that every probe has run once
 	} else {
-		s.Window /= 2 // that is thousands of probes all the same
+		s.Window /= 2 // half a window still has thousands of probes
 	}
 	cpu := map[string][]float64{}
 	allocs := map[string][]float64{}
@@ -98,7 +98,8 @@ func compare(b *bench, r row) error {
 	return nil
 }
 
-// A row of the large set-up is measured twice at most: it takes long, and is steady.
+// few returns how often to measure a row of the large set-up: twice at most, because the row
+// takes long and its figures are steady.
 func (b *bench) few() int { return min(b.rounds, 2) }
 
 // idleProbe measures once: the first turns alone take half a minute.

@@ -16,11 +16,11 @@ import (
 	"time"
 )
 
-// scrape measures what a scrape of the shipped binary costs, by the kernel's counters
-// and the agent's own, between the turns of its probes; and then, while they run, how
-// many turns it delays.
+// scrape measures the costs of a scrape of the shipped binary, between the turns of its probes,
+// by the counters of the kernel and of the agent. Then, while the probes run, it measures how
+// many turns a scrape delays.
 func scrape(b *bench, r row) error {
-	// An hour leaves 30 s for the first turns, and nothing after them.
+	// With a period of an hour the first turns come within 30 s, and no others follow.
 	a, err := b.ship(b.targets(many, time.Hour, "startup", "readiness", "liveness"), "--web.enable-pprof")
 	if err != nil {
 		return err
@@ -42,10 +42,10 @@ func scrape(b *bench, r row) error {
 	return nil
 }
 
-// scrapeCost is what each of several scrapes took; cpu in seconds, garbage in MB.
+// scrapeCost has the costs of several scrapes: cpu in seconds, garbage in MB.
 type scrapeCost struct {
 	cpu, garbage []float64
-	megabytes    float64 // that were sent
+	megabytes    float64 // the size of an answer
 }
 
 func (b *bench) scrapes(a *agent, encoding string) (cost scrapeCost, err error) {
@@ -53,7 +53,7 @@ func (b *bench) scrapes(a *agent, encoding string) (cost scrapeCost, err error) 
 		its, err := a.used(func() error {
 			sent, _, err := a.lateTurns(encoding)
 			cost.megabytes = float64(sent) / megabyte
-			pause(b.ctx, 500*time.Millisecond) // what it leaves behind is its own
+			pause(b.ctx, 500*time.Millisecond) // the garbage of a scrape counts for that scrape
 			return err
 		})
 		if err != nil {
@@ -65,8 +65,9 @@ func (b *bench) scrapes(a *agent, encoding string) (cost scrapeCost, err error) 
 	return cost, nil
 }
 
-// delay counts the turns that begin later than 100 ms between scrapes 5 s apart: what
-// one delays shows in the next. 1,000 probes a second run meanwhile.
+// delay counts the turns that begin more than 100 ms late between scrapes 5 s apart. If a
+// scrape delays turns, the next scrape shows it. Meanwhile the agent makes 1,000 attempts a
+// second.
 func delay(b *bench, r row) error {
 	a, err := b.ship(b.targets(many, 10*time.Second, "readiness"))
 	if err != nil {
@@ -96,7 +97,7 @@ func delay(b *bench, r row) error {
 	return nil
 }
 
-// usage is what the agent has used; allocated in bytes.
+// usage is what the agent has used; allocated is in bytes.
 type usage struct {
 	cpu       time.Duration
 	allocated float64
@@ -135,7 +136,8 @@ func (a *agent) allocated() (float64, error) {
 	return numberAfter(heap, "# TotalAlloc = ")
 }
 
-// lateTurns scrapes, and returns how many turns were later than 100 ms.
+// lateTurns scrapes, and returns the size of the answer and how many turns have been more than
+// 100 ms late.
 func (a *agent) lateTurns(encoding string) (sent int, turns float64, err error) {
 	body, err := a.get("/metrics", http.Header{"Accept": {scrapeAccept}, "Accept-Encoding": {encoding}})
 	if err != nil {

@@ -29,14 +29,14 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// hosts is how many addresses of loopback the target server listens on: each has
-// ephemeral ports of its own, so that none of the sides runs out of them.
+// hosts is the number of loopback addresses on which the target server listens. Each address
+// has ephemeral ports of its own, so that no side runs out of ports.
 const hosts = 64
 
 // endpoints are the addresses of the target server, by action.
 type endpoints map[string][]string
 
-// The actions that are measured. https is httpGet over TLS.
+// These are the measured actions. https is httpGet over TLS.
 const (
 	actionHTTP  = "http"
 	actionHTTPS = "https"
@@ -47,7 +47,7 @@ const (
 
 const httpResponse = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok"
 
-// serve is the target server: it tells its addresses on w and serves until in ends.
+// serve is the target server. It writes its addresses to w and serves until in ends.
 func serve(in io.Reader, w io.Writer) error {
 	listeners := map[string][]net.Listener{}
 	all := endpoints{}
@@ -90,7 +90,7 @@ func serve(in io.Reader, w io.Writer) error {
 	if err := json.NewEncoder(w).Encode(all); err != nil {
 		return err
 	}
-	// The process ends with this function, and with it all that serves.
+	// The end of this function ends the process, and with it all these servers.
 	go func() {
 		_, err := io.Copy(io.Discard, in)
 		broken <- err
@@ -125,7 +125,7 @@ func listenEverywhere() ([]net.Listener, error) {
 	return nil, fmt.Errorf("find a port that is free on %d addresses: %w", hosts, last)
 }
 
-// newHTTPS returns a server with a certificate of its own that speaks HTTP/1.1 alone.
+// newHTTPS returns a server with a certificate of its own that speaks only HTTP/1.1.
 func newHTTPS() (*http.Server, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -147,14 +147,14 @@ func newHTTPS() (*http.Server, error) {
 		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}},
 		TLSNextProto:      map[string]func(*http.Server, *tls.Conn, http.Handler){},
 		ReadHeaderTimeout: time.Minute,
-		// A measurement that ends cuts connections off.
+		// The end of a measurement cuts connections off.
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 	}, nil
 }
 
-// loop serves HTTP/1 and bare TCP with one epoll and no goroutine per connection, so
-// that the server takes as little as possible of the machine that it shares with
-// what is measured.
+// loop serves HTTP/1 and bare TCP with one epoll and without a goroutine for each connection.
+// The server and the measured process share the machine, so the server must use as little CPU
+// time as possible.
 type loop struct {
 	epoll int
 	files []*os.File    // keeps the listeners' descriptors
@@ -162,7 +162,7 @@ type loop struct {
 	buf   []byte
 }
 
-// waits is what a descriptor of the loop waits for.
+// waits says what a descriptor of the loop waits for.
 type waits uint8
 
 const (
@@ -250,7 +250,7 @@ func (l *loop) accept(listener int, kind waits) error {
 	}
 }
 
-// read answers a request, which comes in one piece, and closes what has ended.
+// read answers a request, which comes in one piece, and closes a connection that has ended.
 func (l *loop) read(fd int, kind waits) {
 	n, err := unix.Read(fd, l.buf)
 	if errors.Is(err, unix.EAGAIN) || kind == waitsForTCP && n > 0 {

@@ -22,7 +22,8 @@ import (
 	"time"
 )
 
-// agent is the shipped binary, running, or another program beside which it is measured.
+// agent is a running process of the shipped binary, or of another program that is measured
+// beside it.
 type agent struct {
 	cmd    *exec.Cmd
 	dir    string
@@ -31,10 +32,10 @@ type agent struct {
 	begun  time.Time
 }
 
-// scrapeAccept is what a Prometheus asks for by default.
+// scrapeAccept is the Accept header of a Prometheus by default.
 const scrapeAccept = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2"
 
-// ship starts the shipped binary with a configuration, and flags more.
+// ship starts the shipped binary with a configuration and with more flags.
 func (b *bench) ship(configuration string, flags ...string) (*agent, error) {
 	return b.shipAs(b.binary, configuration, flags...)
 }
@@ -73,14 +74,14 @@ func (b *bench) shipAs(binary, configuration string, flags ...string) (_ *agent,
 func (a *agent) stop() {
 	if a.cmd != nil {
 		_ = a.cmd.Process.Signal(syscall.SIGTERM)
-		_ = a.cmd.Wait() // how it ends is nothing to a measurement
+		_ = a.cmd.Wait() // the exit code does not matter to a measurement
 	}
 	a.client.CloseIdleConnections()
 	_ = os.RemoveAll(a.dir)
 }
 
 // freeAddress finds a port on an address of loopback that nobody else uses, so that no
-// connection takes it before the agent does.
+// connection takes the port before the agent does.
 func freeAddress() (string, error) {
 	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.2.0.1:0")
 	if err != nil {
@@ -89,7 +90,7 @@ func freeAddress() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// get asks for a path, and reads all of the answer.
+// get asks for a path and reads the whole answer.
 func (a *agent) get(path string, header http.Header) (body string, err error) {
 	r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, a.base+path, http.NoBody)
 	if err != nil {
@@ -108,12 +109,12 @@ func (a *agent) get(path string, header http.Header) (body string, err error) {
 	return string(text), err
 }
 
-// untilReady waits until all targets are ready, which says that their probes have run.
+// untilReady waits until all targets are ready: then their probes have run.
 func (a *agent) untilReady(ctx context.Context, atMost time.Duration) error {
 	return a.until(ctx, atMost, "/ready")
 }
 
-// until waits until a path is answered with 200.
+// until waits until a path answers with 200.
 func (a *agent) until(ctx context.Context, atMost time.Duration, path string) error {
 	var err error
 	for end := time.Now().Add(atMost); time.Now().Before(end); pause(ctx, 100*time.Millisecond) {
@@ -124,14 +125,14 @@ func (a *agent) until(ctx context.Context, atMost time.Duration, path string) er
 	return fmt.Errorf("wait for %s: %w", a.cmd.Path, err)
 }
 
-// cpu returns what the agent has used of the processors.
+// cpu returns the CPU time that the agent has used.
 func (a *agent) cpu() (time.Duration, error) {
 	stat, err := os.ReadFile("/proc/" + a.pid() + "/stat")
 	if err != nil {
 		return 0, fmt.Errorf("read what the agent used: %w", err)
 	}
 	const (
-		userTime = 11 // after the name, which may have blanks
+		userTime = 11 // counted after the name, which may contain blanks
 		tick     = 10 * time.Millisecond
 	)
 	_, rest, _ := strings.Cut(string(stat), ") ")
@@ -146,7 +147,7 @@ func (a *agent) cpu() (time.Duration, error) {
 
 func (a *agent) pid() string { return strconv.Itoa(a.cmd.Process.Pid) }
 
-// targets writes a configuration of n targets of httpGet probes at the target server.
+// targets writes a configuration of n targets with httpGet probes at the target server.
 func (b *bench) targets(n int, period time.Duration, kinds ...string) string {
 	s := spec{Action: actionHTTP, At: b.at[actionHTTP], Source: b.source}
 	return configuration(s, n, period, kinds)
@@ -181,13 +182,13 @@ func (b *bench) startOnce() (float64, error) {
 			}
 			select {
 			case first <- time.Now():
-			default: // it is not the first
+			default: // a later connection
 			}
 			_ = conn.Close()
 		}
 	})
 	defer accepting.Wait()
-	defer func() { _ = l.Close() }() // accepting ends
+	defer func() { _ = l.Close() }() // ends Accept
 	s := spec{Action: actionHTTP, At: []string{l.Addr().String()}, Source: b.source}
 	a, err := b.ship(configuration(s, many, 10*time.Second, []string{"readiness"}))
 	if err != nil {
@@ -204,8 +205,8 @@ func (b *bench) startOnce() (float64, error) {
 	}
 }
 
-// ready compares the time that /ready takes at many targets with that at three, in
-// turns of the same run, on connections that are kept.
+// ready compares the time that /ready takes with many targets and with three, by turns in the
+// same run, over connections that stay open.
 func ready(b *bench, r row) error {
 	agents := [2]*agent{}
 	for i, n := range [2]int{3, many} {

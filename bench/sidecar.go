@@ -14,11 +14,11 @@ import (
 
 const megabyte = 1e6
 
-// anonymousGoal is how much memory of a sidecar may be its own, in MB: what is no page of
-// the binary, which all agents of a machine share.
+// anonymousGoal is how much memory a sidecar may have for itself, in MB. All agents of a
+// machine share the other memory, the pages of the binary.
 const anonymousGoal = 4
 
-// sidecar measures the shipped binary with three targets beside bench/libraries, in turn.
+// sidecar measures the shipped binary with three targets and bench/libraries, by turns.
 func sidecar(b *bench, r row) error {
 	var ours, libraries resident
 	var ratios []float64
@@ -44,11 +44,11 @@ func sidecar(b *bench, r row) error {
 	return nil
 }
 
-// resident is what the rounds found resident, in MB.
+// resident is the resident memory of each round, in MB.
 type resident struct{ all, files, anonymous []float64 }
 
-// sidecarOnce adds what is resident of a program after ten scrapes as Prometheus makes them.
-// The program has begun when it answers a path.
+// sidecarOnce adds the resident memory of a program after ten scrapes as by Prometheus. The
+// program has begun when it answers a path.
 func (b *bench) sidecarOnce(into *resident, binary, path string) error {
 	a, err := b.shipAs(binary, b.targets(3, time.Second, "startup", "readiness", "liveness"))
 	if err != nil {
@@ -70,7 +70,7 @@ func (b *bench) sidecarOnce(into *resident, binary, path string) error {
 	return nil
 }
 
-// size measures the shipped binary, and bench/libraries.
+// size measures the shipped binary and bench/libraries.
 func size(b *bench, r row) error {
 	l := line{title: r.title, unit: "MB", goal: r.goal, goalUnit: " MB"}
 	for path, into := range map[string]*[]float64{b.binary: &l.ours, b.plain: &l.usual} {

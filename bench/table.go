@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// line is a line of the table: what the rounds measured, and what was to be reached.
+// line is a line of the table: the figures of the rounds, and the goal.
 type line struct {
 	title              string
 	unit               string
 	usual, ours, floor []float64
-	reach              []float64 // what goal bounds; empty: there is no goal
+	reach              []float64 // the figures that goal bounds; empty: no goal
 	goal               float64
 	goalUnit           string
 	err                error
@@ -59,7 +59,7 @@ func (l line) String() string {
 	return "| " + strings.Join(cells, " | ") + " |"
 }
 
-// cell is a median with its spread.
+// cell formats a median with its spread.
 func cell(values []float64, unit string) string {
 	switch len(values) {
 	case 0:
@@ -71,7 +71,7 @@ func cell(values []float64, unit string) string {
 	return fmt.Sprintf("%s (%s–%s)", text, number(slices.Min(values)), number(slices.Max(values)))
 }
 
-// number writes three digits that count.
+// number formats a number with three significant digits.
 func number(v float64) string {
 	switch a := math.Abs(v); {
 	case v == math.Trunc(v) && a < 1000:

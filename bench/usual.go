@@ -25,15 +25,15 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// attemptTimeout is long: what is measured is work, not failures.
+// attemptTimeout is long, because the bench measures work and not failures.
 const attemptTimeout = 5 * time.Second
 
-// maxBody is how much of a body is read, as in the kubelet.
+// maxBody is how much of a body the client reads, as in the kubelet.
 const maxBody = 10 << 10
 
-// usual probes the usual way, as a kubelet does: a goroutine and a ticker for each
-// probe, phases spread evenly over the period, the standard clients, no connection
-// ever used twice. It keeps two counters and nothing else.
+// usual starts the usual way to probe, as in a kubelet: a goroutine and a ticker for each
+// probe, phases spread evenly over the period, the standard clients, and a new connection for
+// each attempt. It keeps only two counters.
 func usual(s spec) (*subject, error) {
 	return inGoroutines(s, func(i int) (func(context.Context) error, error) {
 		switch s.Action {
@@ -50,7 +50,7 @@ func usual(s spec) (*subject, error) {
 	})
 }
 
-// usualDialer sets what the kubelet sets on the sockets of its probes.
+// usualDialer sets the kubelet's options on the sockets of probes.
 func usualDialer() *net.Dialer {
 	return &net.Dialer{
 		Timeout: attemptTimeout,
@@ -118,7 +118,7 @@ func usualGRPC(address string) func(context.Context) error {
 		if err != nil {
 			return err
 		}
-		defer func() { _ = client.Close() }() // it has answered
+		defer func() { _ = client.Close() }() // the server has answered
 		answer, err := healthpb.NewHealthClient(client).Check(ctx, &healthpb.HealthCheckRequest{})
 		if err != nil {
 			return err
@@ -141,8 +141,8 @@ func usualExec() func(context.Context) error {
 	}
 }
 
-// inGoroutines runs a probe's attempts in a goroutine of its own, on its ticker, or
-// one after the other if there is no period.
+// inGoroutines runs each probe's attempts in a goroutine of its own, on the probe's ticker, or
+// one after the other without a period.
 func inGoroutines(s spec, newProbe func(i int) (func(context.Context) error, error)) (*subject, error) {
 	var ok, failed atomic.Uint64
 	var why atomic.Value

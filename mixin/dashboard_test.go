@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// board is what the tests have to know of a dashboard.
+// board is the part of a dashboard that the tests need.
 type board struct {
 	Panels []struct {
 		ID         int
@@ -44,8 +44,8 @@ func dashboard(t *testing.T) board {
 	return b
 }
 
-// Panels have an ID of their own, room of their own, and ask the chosen data source;
-// every variable that they use is there.
+// Each panel has an ID and a place of its own, and asks the chosen data source. Every variable
+// that a panel uses exists.
 func TestDashboard(t *testing.T) {
 	b := dashboard(t)
 	variables := []string{"__rate_interval", "__range"}
@@ -88,7 +88,7 @@ func TestDashboard(t *testing.T) {
 			}
 			for _, m := range regexp.MustCompile(`\$(\w+)`).FindAllStringSubmatch(target.Expr, -1) {
 				if !slices.Contains(variables, m[1]) {
-					t.Errorf("panel %q uses $%s, which there is not", p.Title, m[1])
+					t.Errorf("panel %q uses $%s, which does not exist", p.Title, m[1])
 				}
 			}
 		}
@@ -98,8 +98,8 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// Grafana's provisioning has a data source of the type that the dashboard asks for, and
-// a provider for its file.
+// Grafana's provisioning has a data source of the type that the dashboard asks for, and a
+// provider for the dashboard's file.
 func TestProvisioning(t *testing.T) {
 	const dir = "../examples/grafana/provisioning/"
 	var sources struct {

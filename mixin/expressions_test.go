@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// metric finds the names of ours in an expression, with their selectors.
+// metric finds the agent's metrics in an expression, with their selectors.
 var metric = regexp.MustCompile(`\b((?:\w+:)*prober_\w+(?::\w+)*)(\{[^}]*\})?`)
 
-// expressions returns every expression of the mixin, by where it is.
+// expressions returns every expression of the mixin, by its place.
 func expressions(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -29,7 +29,8 @@ func expressions(t *testing.T) map[string]string {
 	return all
 }
 
-// Every series that is asked for is one that the agent exports, or that is recorded.
+// Every series that the mixin asks for is a series that the agent exports or that a rule
+// records.
 func TestMetricsExist(t *testing.T) {
 	known := map[string]bool{}
 	for _, m := range regexp.MustCompile("(?m)^\\| `(prober_\\w+)`").FindAllStringSubmatch(read(t, "../docs/metrics.md"), -1) {
@@ -52,7 +53,7 @@ func TestMetricsExist(t *testing.T) {
 				}
 			}
 			if !known[name] {
-				t.Errorf("%s asks for %s, which there is not", where, m[1])
+				t.Errorf("%s asks for %s, which does not exist", where, m[1])
 			}
 		}
 	}
@@ -61,14 +62,14 @@ func TestMetricsExist(t *testing.T) {
 	}
 }
 
-// The kubelet has series of two of our names: whoever asks for these says that there is
-// to be a target.
+// The kubelet has series with two of the agent's names. An expression that asks for one of
+// these requires the label target.
 func TestKubeletsSeries(t *testing.T) {
 	for where, expr := range expressions(t) {
 		for _, m := range metric.FindAllStringSubmatch(expr, -1) {
 			if (strings.HasPrefix(m[1], "prober_probe_total") || strings.HasPrefix(m[1], "prober_probe_duration_seconds")) &&
 				!strings.Contains(m[2], `target!=""`) && !strings.Contains(m[2], `target=~"$target"`) {
-				t.Errorf("%s asks for %s, which a kubelet has as well", where, m[0])
+				t.Errorf("%s asks for %s without the label target, and a kubelet has that series as well", where, m[0])
 			}
 		}
 	}

@@ -49,7 +49,7 @@ const header = `# Copyright 2026 The prober_exporter Authors
 # Rendered from mixin/ by "make mixin".
 `
 
-// files is the program that makes a document of each file, by the file's name.
+// files is the Jsonnet program that makes a document of each file, by the file's name.
 const files = `
 local mixin = (import 'mixin.libsonnet') + { _config+:: %s };
 local yaml(value) = std.extVar('header') + std.manifestYamlDoc(value, quote_keys=false);

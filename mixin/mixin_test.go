@@ -24,7 +24,7 @@ type rule struct {
 	Labels, Annotations      map[string]string
 }
 
-// rules returns what a field of the mixin has, with a configuration of the caller's.
+// rules returns the rules in a field of the mixin, with a configuration of the caller.
 func rules(t *testing.T, field, config string) []rule {
 	t.Helper()
 	vm := jsonnet.MakeVM()
@@ -56,7 +56,7 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// What is rendered is what the mixin says, and nothing else lies beside it.
+// The rendered files are what the mixin renders now, and there are no other files beside them.
 func TestRenderedIsCurrent(t *testing.T) {
 	want, err := render(".", "{}")
 	if err != nil {
@@ -72,7 +72,7 @@ func TestRenderedIsCurrent(t *testing.T) {
 			return err
 		}
 		if name, _ := filepath.Rel("rendered", path); want[name] == "" {
-			t.Errorf("%s is not of the mixin", path)
+			t.Errorf("the mixin does not render %s", path)
 		}
 		return nil
 	})
@@ -81,7 +81,7 @@ func TestRenderedIsCurrent(t *testing.T) {
 	}
 }
 
-// All jsonnet is as its formatter would have it.
+// All Jsonnet is formatted as by its formatter.
 func TestFormatted(t *testing.T) {
 	seen := 0
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
@@ -103,8 +103,8 @@ func TestFormatted(t *testing.T) {
 	}
 }
 
-// Each alert has a severity, its texts, and a section of docs/runbooks.md that answers
-// what its annotation promises; no section is of an alert that is gone.
+// Each alert has a severity, its texts, and a section of docs/runbooks.md with the parts that
+// its annotation promises. Each section has its alert.
 func TestRunbooks(t *testing.T) {
 	page := read(t, "../docs/runbooks.md")
 	sections := map[string]string{}
@@ -136,7 +136,7 @@ func TestRunbooks(t *testing.T) {
 	}
 	for name := range sections {
 		if name != "All alerts" {
-			t.Errorf("docs/runbooks.md has a section %q, and there is no such alert", name)
+			t.Errorf("docs/runbooks.md has a section %q, but there is no such alert", name)
 		}
 	}
 }
@@ -161,7 +161,7 @@ func TestNotOfKubernetesAlone(t *testing.T) {
 	}
 }
 
-// The rules load and do what tests/ says, in which each alert fires in one case and is
+// The rules load and pass the tests in tests/, in which each alert fires in one case and is
 // silent in another.
 func TestPromtool(t *testing.T) {
 	silent, fires := map[string]bool{}, map[string]bool{}

@@ -1,8 +1,8 @@
 // Copyright 2026 The prober_exporter Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The libraries command is an exporter of fifty lines with the libraries that the agent
-// has, and nothing of the agent. The bench measures what they take by themselves.
+// The libraries command is an exporter of fifty lines with the agent's libraries and nothing
+// else of the agent. The bench measures the memory of the libraries with it.
 package main
 
 import (

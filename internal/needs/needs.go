@@ -1,7 +1,7 @@
 // Copyright 2026 The prober_exporter Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package needs lets a test say what it needs of the machine that it runs on.
+// Package needs lets a test say what it needs from its machine.
 package needs
 
 import (
@@ -10,12 +10,12 @@ import (
 	"testing"
 )
 
-// requireAll is the environment variable that demands everything.
+// requireAll is the environment variable that says that nothing may be missing.
 const requireAll = "PROBER_REQUIRE_ALL"
 
-// Missing skips a test for what its machine lacks, rights above all. Where
-// PROBER_REQUIRE_ALL is set the test fails instead: somebody says that all is there, and
-// nothing may go untested without a word.
+// Missing skips a test because its machine lacks something, usually a right. If
+// PROBER_REQUIRE_ALL is set, the test fails instead: then the machine should have everything,
+// and no test may be skipped unnoticed.
 func Missing(t testing.TB, what ...any) {
 	t.Helper()
 	if os.Getenv(requireAll) != "" {
@@ -24,7 +24,7 @@ func Missing(t testing.TB, what ...any) {
 	t.Skip("this is missing: " + fmt.Sprint(what...)) //nolint:forbidigo // here it is said
 }
 
-// Root needs the rights of root.
+// Root skips a test without the rights of root.
 func Root(t testing.TB) {
 	t.Helper()
 	if os.Geteuid() != 0 {

@@ -18,7 +18,7 @@ func (t *told) Helper()           {}
 func (t *told) Skip(what ...any)  { t.ended += "skip: " + fmt.Sprint(what...) }
 func (t *told) Fatal(what ...any) { t.ended += "fatal: " + fmt.Sprint(what...); panic(t) }
 
-// What is missing skips a test, and fails it where everything is to be there.
+// Missing skips a test, or fails the test if nothing may be missing.
 func TestMissing(t *testing.T) {
 	for value, want := range map[string]string{
 		"":  "skip: this is missing: a cgroup",

@@ -24,7 +24,7 @@ func Get(t testing.TB, url string) (status int, body string) {
 // Do is Get with another method.
 func Do(t testing.TB, method, url string) (status int, body string) {
 	t.Helper()
-	// Clean-ups ask as well, when the context of the test is over.
+	// Clean-ups ask, too, after the end of the test's context.
 	req, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), method, url, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +41,8 @@ func Do(t testing.TB, method, url string) (status int, body string) {
 	return resp.StatusCode, string(text)
 }
 
-// Series returns the value of a series in an answer of /metrics, "" if there is none.
+// Series returns the value of a series in an answer of /metrics, or "" if there is no such
+// series.
 func Series(metrics, series string) string {
 	for line := range strings.Lines(metrics) {
 		if value, found := strings.CutPrefix(line, series+" "); found {

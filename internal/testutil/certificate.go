@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Certificate returns a certificate for addresses, which is its own authority for a day,
+// Certificate returns a certificate for addresses, which signs itself and is valid for a day,
 // and its key, both as PEM.
 func Certificate(addresses ...net.IP) (certificate, key []byte, err error) {
 	pair, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

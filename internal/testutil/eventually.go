@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// patience bounds the wait for an event that a test needs. A test that passes waits much
-// less, on a busy machine too.
+// patience bounds the wait for an event. A test that passes waits much less, even on a busy
+// machine.
 const patience = 30 * time.Second
 
-// slowest is the longest pause between two looks.
+// slowest is the longest pause between two checks.
 const slowest = 20 * time.Millisecond
 
 var errNotYet = errors.New("not yet")
@@ -25,13 +25,13 @@ func Eventually(t testing.TB, what string, check func() error) {
 	eventually(t, patience, what, check)
 }
 
-// Until waits until a condition holds, and returns when that was.
+// Until waits until a condition holds, and returns the time.
 func Until(t testing.TB, what string, holds func() bool) time.Time {
 	t.Helper()
 	return Within(t, patience, what, holds)
 }
 
-// Within is Until with a limit of its own.
+// Within is like Until with a limit of its own.
 func Within(t testing.TB, limit time.Duration, what string, holds func() bool) time.Time {
 	t.Helper()
 	eventually(t, limit, what, func() error {
@@ -43,7 +43,7 @@ func Within(t testing.TB, limit time.Duration, what string, holds func() bool) t
 	return time.Now()
 }
 
-// eventually asks often at first, so that a quick test stays quick.
+// eventually checks often at first, so that a quick test stays quick.
 func eventually(t testing.TB, limit time.Duration, what string, check func() error) {
 	t.Helper()
 	deadline := time.Now().Add(limit)

@@ -24,7 +24,7 @@ func (f *failed) Fatalf(format string, args ...any) {
 	panic(f)
 }
 
-// A wait ends when what it waits for is there, and fails with the last error at its limit.
+// A wait ends when its condition holds, and fails with the last error at its limit.
 func TestEventually(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

@@ -13,10 +13,10 @@ import (
 
 var update = flag.Bool("update", false, "write what the tests see into testdata")
 
-// Update reports whether golden files are to be written: go test -update.
+// Update reports whether tests should write golden files: go test -update.
 func Update() bool { return *update }
 
-// Golden compares with a golden file, or writes the file.
+// Golden compares got with a golden file, or writes the file.
 func Golden(t testing.TB, path string, got []byte) {
 	t.Helper()
 	if Update() {
@@ -61,7 +61,7 @@ func ReadArchive(t testing.TB, path string) (a Archive) {
 	return a
 }
 
-// Find returns the text of a section, "" if there is none with that name.
+// Find returns the text of a section, or "" if there is no section of that name.
 func (a Archive) Find(name string) string {
 	for _, s := range a.Sections {
 		if s.Name == name {

@@ -11,13 +11,14 @@ import (
 )
 
 // Port returns a port on which nobody listens, at any address. Until the test ends, the system
-// gives the port to nobody who asks for any free one; whoever asks for this very port may listen
-// on it, and do so again.
+// gives the port to no program that asks for any free port. A program that asks for this very
+// port may listen on it, also several times in turn.
 func Port(t testing.TB) string {
 	t.Helper()
-	// A socket that is bound and does not listen keeps the port: those of Go's net package
-	// bind beside it, as they set SO_REUSEADDR, too. It is bound to all addresses: otherwise
-	// somebody who listens at ::1 could get the port, and nobody could listen at all addresses.
+	// A socket that is bound and does not listen keeps the port. Sockets of package net can
+	// still bind to it, because they set SO_REUSEADDR, too. The socket is bound to all
+	// addresses: otherwise another program that listens at ::1 could get the port, and nobody
+	// could listen at all addresses.
 	const kind = syscall.SOCK_STREAM | syscall.SOCK_CLOEXEC
 	var all syscall.Sockaddr = &syscall.SockaddrInet6{}
 	fd, err := syscall.Socket(syscall.AF_INET6, kind, 0)

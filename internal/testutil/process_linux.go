@@ -18,14 +18,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Unique returns a number of seconds that no other process sleeps for, so that
-// "sleep "+Unique() is a command line of its own.
+// Unique returns a number of seconds that no other process sleeps for, so no other process has
+// the command line "sleep "+Unique().
 func Unique() string {
 	return "86400." + strconv.FormatInt(time.Now().UnixNano(), 10)
 }
 
-// Orphan starts a shell command in the background whose parent is not the test, with
-// files from descriptor 3 on, and returns its process number. The test's end kills it.
+// Orphan starts a shell command in the background and returns its process number. The parent of
+// the process is not the test. The process has files from descriptor 3 on. The end of the test
+// kills the process.
 func Orphan(t testing.TB, command string, files ...*os.File) int {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "(exec 9>&-; exec "+command+") & echo $! >&9")
@@ -49,7 +50,7 @@ func Orphan(t testing.TB, command string, files ...*os.File) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) }) // it may have ended
+	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) }) // the process may have ended
 	Until(t, command+" has begun", func() bool {
 		// In the middle of its exec a process has no command line.
 		line, _ := os.ReadFile(procPath(pid, "cmdline"))
@@ -58,20 +59,20 @@ func Orphan(t testing.TB, command string, files ...*os.File) int {
 	return pid
 }
 
-// Kill kills a process and waits until it does not run any more. It may remain as a zombie.
+// Kill kills a process and waits until it no longer runs. The process may remain as a zombie.
 func Kill(t testing.TB, pid int) {
 	t.Helper()
-	_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended already
-	Until(t, "it has ended", func() bool { return ended(pid) })
+	_ = syscall.Kill(pid, syscall.SIGKILL) // the process may have ended already
+	Until(t, "the process has ended", func() bool { return ended(pid) })
 }
 
-// ended reports whether a process does not run any more; it may remain as a zombie.
+// ended reports whether a process no longer runs. The process may remain as a zombie.
 func ended(pid int) bool {
 	stat, err := os.ReadFile(procPath(pid, "stat"))
 	if err != nil {
 		return true
 	}
-	// The name of the process is in brackets, and may have brackets in it.
+	// The name of the process stands in brackets and may contain brackets.
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	const state, threads = 0, 17
 	return len(fields) > threads && strings.ContainsAny(string(fields[state]), "ZXx") && string(fields[threads]) <= "1"

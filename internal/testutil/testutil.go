@@ -1,7 +1,7 @@
 // Copyright 2026 The prober_exporter Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testutil is the home of what the tests of several packages share.
+// Package testutil has the helpers that tests of several packages share.
 package testutil
 
 import (
@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Wait lets real time pass, for what only real time shows.
+// Wait lets real time pass, for tests that need real time.
 func Wait(t testing.TB, d time.Duration) {
 	t.Helper()
 	timer := time.NewTimer(d)
@@ -19,7 +19,7 @@ func Wait(t testing.TB, d time.Duration) {
 	<-timer.C
 }
 
-// Ports returns n ports on which nobody listens, each as Port does.
+// Ports returns n ports on which nobody listens, each like Port.
 func Ports(t testing.TB, n int) []string {
 	t.Helper()
 	ports := make([]string, n)

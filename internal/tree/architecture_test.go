@@ -19,9 +19,9 @@ const (
 	module       = "github.com/prober-exporter/prober_exporter"
 )
 
-// Each path, package, function, type, test, flag and label that the pages about the code name
-// between backticks exists, and a function that a cell of a table names after a file is in
-// that file.
+// Each path, package, function, type, test, flag and label that the pages about the code put
+// between backticks exists. If a cell of a table names a function after a file, the file
+// declares that function.
 func TestArchitectureNames(t *testing.T) {
 	known := index(t)
 	for name, least := range map[string]int{architecture: 250, "docs/decisions.md": 50} {
@@ -30,7 +30,7 @@ func TestArchitectureNames(t *testing.T) {
 			t.Errorf("%s:%s", name, problem)
 		}
 		if n := len(spans.FindAllString(page, -1)); n < least {
-			t.Errorf("%s: only %d names were found", name, n)
+			t.Errorf("%s: the test found only %d names", name, n)
 		}
 	}
 }
@@ -73,7 +73,7 @@ func TestArchitectureNamesCanFail(t *testing.T) {
 }
 
 // The tree of the page has each rule of depguard for the tree, with the same arrows, and all
-// of them point down.
+// arrows point down.
 func TestArchitectureImports(t *testing.T) {
 	page, upward := pageTree(string(read(t, architecture)))
 	for _, arrow := range upward {
@@ -81,7 +81,7 @@ func TestArchitectureImports(t *testing.T) {
 	}
 	ruled := ruledTree(t, read(t, ".golangci.yml"))
 	if len(ruled) < 20 {
-		t.Fatalf("rules for %d packages were found", len(ruled))
+		t.Fatalf("the test found rules for %d packages", len(ruled))
 	}
 	for _, dir := range slices.Sorted(maps.Keys(ruled)) {
 		if _, ok := page[dir]; !ok {
@@ -92,7 +92,7 @@ func TestArchitectureImports(t *testing.T) {
 	}
 	for dir := range page {
 		if _, ok := ruled[dir]; !ok {
-			t.Errorf("%s has a row for %s, and there is no rule", architecture, dir)
+			t.Errorf("%s has a row for %s, but there is no rule", architecture, dir)
 		}
 	}
 }
@@ -103,12 +103,12 @@ func TestPageTree(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if want := []string{"a/c → main.go"}; !slices.Equal(upward, want) {
-		t.Errorf("upward are %q, want %q", upward, want)
+		t.Errorf("upward arrows %q, want %q", upward, want)
 	}
 }
 
-// pageTree returns what the first table of a page says of who imports whom, and the arrows
-// to a row that is not below.
+// pageTree returns the imports in the first table of a page, and the arrows to rows that are
+// not below.
 func pageTree(page string) (tree map[string][]string, upward []string) {
 	tree = map[string][]string{}
 	above := map[string]bool{}
@@ -135,7 +135,7 @@ func pageTree(page string) (tree map[string][]string, upward []string) {
 	return tree, upward
 }
 
-// ruledTree returns what the rules of depguard say of it. A key may be a pattern.
+// ruledTree returns the imports that the rules of depguard allow. A key may be a pattern.
 func ruledTree(t *testing.T, config []byte) map[string][]string {
 	t.Helper()
 	var linter struct {
@@ -159,7 +159,7 @@ func ruledTree(t *testing.T, config []byte) map[string][]string {
 		for _, allowed := range rule.Allow {
 			allowed = strings.TrimSuffix(strings.TrimPrefix(allowed, module+"/"), "$")
 			if strings.HasSuffix(allowed, "/") {
-				allowed += "*" // all that are below
+				allowed += "*" // all packages below
 			}
 			imports = append(imports, allowed)
 		}

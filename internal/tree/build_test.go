@@ -15,7 +15,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/needs"
 )
 
-// A release is built as go install builds, stripped and with its version.
+// A release is built like go install builds, but stripped and with its version.
 func TestReleaseIsAPlainBuild(t *testing.T) {
 	var promu struct {
 		Go    struct{ Cgo bool }
@@ -33,14 +33,14 @@ func TestReleaseIsAPlainBuild(t *testing.T) {
 	}
 }
 
-// The image's base is named by its digest.
+// Dockerfile names the image's base by its digest.
 func TestBaseIsNamedByDigest(t *testing.T) {
 	if !regexp.MustCompile(`(?m)^ARG BASE=\S+@sha256:[0-9a-f]{64}$`).Match(read(t, "Dockerfile")) {
 		t.Error("the base of Dockerfile has no digest")
 	}
 }
 
-// What make reads of .promu.yml is what a YAML reader finds in it.
+// The shell script that make uses reads the same from .promu.yml as a YAML reader.
 func TestPromuScript(t *testing.T) {
 	if _, err := exec.LookPath("bash"); err != nil {
 		needs.Missing(t, "bash")
@@ -53,7 +53,7 @@ func TestPromuScript(t *testing.T) {
 	if err := yaml.Unmarshal(read(t, ".promu.yml"), &promu); err != nil {
 		t.Fatal(err)
 	}
-	revision, _ := exec.CommandContext(t.Context(), "git", "-C", root, "rev-parse", "HEAD").Output() // an archive has none
+	revision, _ := exec.CommandContext(t.Context(), "git", "-C", root, "rev-parse", "HEAD").Output() // an archive has no revision
 	branch, _ := exec.CommandContext(t.Context(), "git", "-C", root, "rev-parse", "--abbrev-ref", "HEAD").Output()
 	for key, want := range map[string]string{
 		"flags": promu.Build.Flags,

@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// Each entry of the changelog says its kind, and the entries of a release are sorted by
-// kind.
+// Each entry of the changelog names its kind, and the entries of a release are sorted by kind.
 func TestChangelogIsSorted(t *testing.T) {
 	kinds := []string{"SECURITY", "CHANGE", "FEATURE", "ENHANCEMENT", "BUGFIX"}
 	entry := regexp.MustCompile(`^\* \[(\w+)\] \S`)

@@ -15,8 +15,8 @@ import (
 	"unicode"
 )
 
-// Every link of a Markdown file to a file of this repository, and to a heading in it, leads
-// somewhere. Links to other places are not followed.
+// Every link of a Markdown file to a file of this repository, or to a heading in such a file,
+// leads somewhere. The test does not follow links to other places.
 func TestLinks(t *testing.T) {
 	pages := map[string]page{}
 	for _, name := range files(t, func(name string) bool { return path.Ext(name) == ".md" }) {
@@ -38,7 +38,7 @@ func TestLinks(t *testing.T) {
 		}
 	}
 	if followed < 50 {
-		t.Errorf("only %d links were followed", followed)
+		t.Errorf("the test followed only %d links", followed)
 	}
 }
 
@@ -68,7 +68,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// page is what a Markdown file has of links and of places that links may lead to.
+// page has a Markdown file's links, and the places that links may lead to.
 type page struct {
 	links   []link
 	anchors map[string]bool
@@ -92,7 +92,7 @@ var (
 
 func newPage(text string) page {
 	p := page{anchors: map[string]bool{}}
-	closes := "" // the fence that ends a block of code
+	closes := "" // the fence that closes a block of code
 	for i, line := range strings.Split(text, "\n") {
 		if m := fence.FindStringSubmatch(line); m != nil && (closes == "" || strings.HasPrefix(m[1], closes)) {
 			if closes == "" {
@@ -121,7 +121,7 @@ func newPage(text string) page {
 	return p
 }
 
-// addHeading adds the anchor that GitHub gives to a heading.
+// addHeading adds the anchor that GitHub gives a heading.
 func (p page) addHeading(text string) {
 	text = linkText.ReplaceAllString(text, "$1")
 	anchor := strings.Map(func(r rune) rune {
@@ -146,7 +146,7 @@ func (l link) within() bool {
 	return err != nil || u.Scheme == "" && u.Host == ""
 }
 
-// from returns which file and heading a link of a page leads to.
+// from returns the file and the heading to which a link of a page leads.
 func (l link) from(name string) (to, heading string) {
 	to, heading, _ = strings.Cut(l.target, "#")
 	if unescaped, err := url.PathUnescape(to); err == nil {

@@ -22,20 +22,20 @@ var (
 	aName  = regexp.MustCompile(`^\w+(\.\w+)*(\(\))?$`)
 	aFlag  = regexp.MustCompile(`^--[a-z.-]+$`)
 	aFile  = regexp.MustCompile(`^[\w./-]+\.(go|md|yml|sh)$`)
-	aPlace = regexp.MustCompile(`^\w[\w.-]*(/[\w.-]+)+$`) // a path, or what an import names
+	aPlace = regexp.MustCompile(`^\w[\w.-]*(/[\w.-]+)+$`) // a path, or the path of an import
 )
 
-// names are what a page may name.
+// names are the names that a page may use.
 type names struct {
 	declared map[string]bool            // as Name, Type.Member, pkg.Name and pkg.Type.Member
 	inFile   map[string]map[string]bool // the same by file, without the package
 	words    map[string]bool            // string constants, packages and directories
-	ours     map[string]bool            // the names of our packages
-	imported map[string]bool            // paths that our packages import, and the modules of go.mod
-	others   map[string]bool            // the names of imported packages that are not ours
+	ours     map[string]bool            // the names of this module's packages
+	imported map[string]bool            // paths that these packages import, and the modules of go.mod
+	others   map[string]bool            // the names of other imported packages
 }
 
-// index returns what there is to be named.
+// index returns all names.
 func index(t *testing.T) *names {
 	t.Helper()
 	n := &names{
@@ -62,7 +62,7 @@ func index(t *testing.T) *names {
 	return n
 }
 
-// add adds what a file declares.
+// add adds the declarations of a file.
 func (n *names) add(name string, file *ast.File) {
 	for _, i := range file.Imports {
 		if imported, err := strconv.Unquote(i.Path.Value); err == nil && !strings.HasPrefix(imported, module) {
@@ -73,7 +73,7 @@ func (n *names) add(name string, file *ast.File) {
 	here := map[string]bool{}
 	declare := func(called string) {
 		if called = strings.TrimPrefix(called, "."); test && !strings.HasPrefix(called, "Test") {
-			return // of a test only its name is of interest
+			return // pages name only the tests of a test file
 		}
 		here[called], n.declared[called], n.declared[file.Name.Name+"."+called] = true, true, true
 		if _, member, ok := strings.Cut(called, "."); ok {
@@ -106,7 +106,7 @@ func (n *names) add(name string, file *ast.File) {
 	})
 }
 
-// receiver returns the type that a method has, "" for a function.
+// receiver returns the type of a method, or "" for a function.
 func receiver(f *ast.FuncDecl) string {
 	if f.Recv == nil {
 		return ""
@@ -140,8 +140,8 @@ func members(of ast.Expr) (all []string) {
 	return all
 }
 
-// missing returns the names of a page that nothing has, with their lines. Names of other
-// sorts, such as paths of URLs, are not looked up.
+// missing returns the names of a page that do not exist, with their lines. It does not look up
+// names of other sorts, such as paths of URLs.
 func (n *names) missing(page string) (problems []string) {
 	number := 0
 	for line := range strings.Lines(page) {
@@ -152,7 +152,7 @@ func (n *names) missing(page string) (problems []string) {
 			cells = strings.Split(line, "|")
 		}
 		for _, cell := range cells {
-			in := "" // the file that the cell of a table has named last
+			in := "" // the last file that the cell of a table has named
 			for _, m := range spans.FindAllStringSubmatch(cell, -1) {
 				span := strings.TrimSuffix(m[1], "()")
 				if problem := n.problem(span, in); problem != "" {
@@ -167,7 +167,8 @@ func (n *names) missing(page string) (problems []string) {
 	return problems
 }
 
-// problem returns what is wrong with a name; in is the file that should declare it, or "".
+// problem returns what is wrong with a name, or "". in is the file that should declare the
+// name, or "".
 func (n *names) problem(span, in string) string {
 	switch {
 	case aFlag.MatchString(span):

@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// NOTICE names each module that is linked into the binaries, on any system, and no other.
+// NOTICE names each module that is linked into the binaries, on any system, and no other
+// module.
 func TestNoticeNamesTheModules(t *testing.T) {
 	var linked []string
 	for _, system := range []string{"linux", "darwin", "windows"} {
@@ -35,6 +36,6 @@ func TestNoticeNamesTheModules(t *testing.T) {
 	}
 	slices.Sort(named)
 	if !slices.Equal(named, linked) {
-		t.Errorf("NOTICE names\n%v\nlinked are\n%v", named, linked)
+		t.Errorf("NOTICE names\n%v\nthe binaries have\n%v", named, linked)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Each package of the program has a rule of depguard that says what it may import, and
-// each rule has its package. Programs and helpers of tests are outside the tree.
+// Each package of the program has a rule of depguard about its imports, and each rule has its
+// package. Programs and helpers of tests are outside the tree.
 func TestEveryPackageIsGuarded(t *testing.T) {
 	outside := []string{"bench", "e2e", "examples", "mixin", "internal/testutil", "prober/action/actiontest"}
 	rules := ruledTree(t, read(t, ".golangci.yml"))
@@ -33,13 +33,13 @@ func TestEveryPackageIsGuarded(t *testing.T) {
 		}
 		pattern := path.Join(path.Dir(dir), "*")
 		if _, ok := rules[pattern]; !ok {
-			t.Errorf("no rule of .golangci.yml is for the package in %s", dir)
+			t.Errorf(".golangci.yml has no rule for the package in %s", dir)
 		}
 		used[pattern] = true
 	}
 	for rule := range rules {
 		if !used[rule] {
-			t.Errorf(".golangci.yml has a rule for %s, and there is no such package", rule)
+			t.Errorf(".golangci.yml has a rule for %s, but there is no such package", rule)
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// No test calls time.Sleep outside of a synctest bubble: there it waits for an event.
+// No test calls time.Sleep outside of a synctest bubble. Outside, a test waits for an event.
 func TestNobodySleepsOutsideOfBubbles(t *testing.T) {
 	packages := map[string]map[string][]byte{}
 	for _, path := range files(t, func(path string) bool { return strings.HasSuffix(path, "_test.go") }) {
@@ -58,18 +58,18 @@ func TestSleepers(t *testing.T) {
 	}
 }
 
-// use is a mention of something in a declaration.
+// use is a use of a name in a declaration.
 type use struct {
 	name   string
-	by     *ast.FuncDecl // nil: the declaration is no function
-	bubble bool          // within a function that runs in a bubble
+	by     *ast.FuncDecl // nil if the declaration is no function
+	bubble bool          // in a function that runs in a bubble
 	at     token.Pos
 }
 
-// sleepers returns where the test files of a package mention time.Sleep and need not be in
-// a bubble: neither within a function that is handed to synctest.Test, or to a helper that
-// hands it on, nor in a function that bubbles alone call. Methods are told apart by their
-// names only, so a doubtful one is reported.
+// sleepers returns where the test files of a package mention time.Sleep and need not be in a
+// bubble. A mention is in a bubble within a function that synctest.Test gets, or a helper that
+// passes the function on, and in a function that only bubbles call. sleepers tells methods
+// apart by their names only, so it reports doubtful methods.
 func sleepers(t *testing.T, sources map[string][]byte) []string {
 	t.Helper()
 	set := token.NewFileSet()
@@ -105,15 +105,15 @@ func sleepers(t *testing.T, sources map[string][]byte) []string {
 	return found
 }
 
-// tests is what the test files of a package say.
+// tests has what the test files of a package declare and use.
 type tests struct {
 	functions map[string][]*ast.FuncDecl
-	wrappers  map[string]bool // they run the functions that they are given in bubbles
+	wrappers  map[string]bool // they run their function arguments in bubbles
 	uses      []use
 	sleeps    []use
 }
 
-// named returns how a function is called: a method by a selector.
+// named returns the name in calls of a function: a selector for a method.
 func named(f *ast.FuncDecl) string {
 	if f.Recv != nil {
 		return "." + f.Name.Name
@@ -121,7 +121,7 @@ func named(f *ast.FuncDecl) string {
 	return f.Name.Name
 }
 
-// handsOn reports whether a function takes a function and makes a bubble.
+// handsOn reports whether a function has a function parameter and makes a bubble.
 func handsOn(f *ast.FuncDecl) (found bool) {
 	if f.Body == nil || !slices.ContainsFunc(f.Type.Params.List, func(p *ast.Field) bool {
 		_, ok := p.Type.(*ast.FuncType)
@@ -137,8 +137,9 @@ func handsOn(f *ast.FuncDecl) (found bool) {
 	return found
 }
 
-// mentioned returns what an expression names: a function of this package, something of
-// another one, or .method; empty if it is none of them, or a variable of a function.
+// mentioned returns the name that an expression mentions: a function of this package, a name of
+// another package, or .method. For any other expression, and for a variable of a function, it
+// returns "".
 func mentioned(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -157,10 +158,10 @@ func mentioned(e ast.Expr) string {
 	return ""
 }
 
-// look notes what a declaration mentions.
+// look records the names that a declaration mentions.
 func (p *tests) look(d ast.Decl) {
 	by, _ := d.(*ast.FuncDecl)
-	var bubbles []ast.Expr // what runs in them
+	var bubbles []ast.Expr // expressions that run in bubbles
 	var note func(n ast.Node) bool
 	note = func(n ast.Node) bool {
 		if call, ok := n.(*ast.CallExpr); ok && p.wrappers[mentioned(call.Fun)] {
@@ -178,14 +179,14 @@ func (p *tests) look(d ast.Decl) {
 		p.uses = append(p.uses, u)
 		s, ok := n.(*ast.SelectorExpr)
 		if ok {
-			ast.Inspect(s.X, note) // the name behind it says nothing by itself
+			ast.Inspect(s.X, note) // the name behind it alone says nothing
 		}
 		return !ok
 	}
 	ast.Inspect(d, note)
 }
 
-// inBubbles returns the functions that are called, and in bubbles alone.
+// inBubbles returns the functions that only bubbles call.
 func (p *tests) inBubbles() map[*ast.FuncDecl]bool {
 	in := map[*ast.FuncDecl]bool{}
 	for more := true; more; {

@@ -1,8 +1,8 @@
 // Copyright 2026 The prober_exporter Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tree_test checks what no linter knows of the files of this repository: which
-// tests sleep, where links lead, which modules NOTICE names, how a release is built.
+// Package tree_test checks what no linter knows of the files of this repository: which tests
+// sleep, where links lead, which modules NOTICE names, how a release is built.
 package tree_test
 
 import (
@@ -15,8 +15,8 @@ import (
 // root is the directory of the repository.
 const root = "../.."
 
-// files returns the paths, from the root, of the files that want accepts. It leaves out
-// what make builds and what git keeps.
+// files returns the paths, from the root, of the files that want accepts. It leaves out the
+// files that make builds and the files of git.
 func files(t *testing.T, want func(path string) bool) []string {
 	t.Helper()
 	var found []string
@@ -35,12 +35,12 @@ func files(t *testing.T, want func(path string) bool) []string {
 		t.Fatal(err)
 	}
 	if len(found) == 0 {
-		t.Fatal("no file was found")
+		t.Fatal("the test found no file")
 	}
 	return found
 }
 
-// read returns what is in a file.
+// read returns the content of a file.
 func read(t *testing.T, path string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, path))

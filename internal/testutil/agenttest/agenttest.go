@@ -1,8 +1,8 @@
 // Copyright 2026 The prober_exporter Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package agenttest runs agents for tests, each in the test's process or in one of its own,
-// and asks what they see.
+// Package agenttest runs agents for tests, in the test's process or in processes of their own,
+// and asks them.
 package agenttest
 
 import (
@@ -25,7 +25,7 @@ import (
 type Agent struct {
 	Log         *testutil.Log
 	Web, Health string    // base URLs
-	Cmd         *exec.Cmd // nil: it runs in this process
+	Cmd         *exec.Cmd // nil: the agent runs in this process
 
 	t      testing.TB
 	cancel context.CancelFunc
@@ -40,8 +40,8 @@ func New(t testing.TB) *Agent {
 	return &Agent{Log: &testutil.Log{}, t: t, exit: make(chan int, 1)}
 }
 
-// Run runs the agent in this process, and ends it with the test. run returns an exit code
-// once its context is done.
+// Run runs the agent in this process until the end of the test. run returns an exit code once
+// its context is done.
 func (a *Agent) Run(run func(ctx context.Context, log io.Writer) int) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(a.t.Context()))
 	a.cancel = cancel
@@ -49,8 +49,8 @@ func (a *Agent) Run(run func(ctx context.Context, log io.Writer) int) {
 	a.t.Cleanup(func() { a.Stop() })
 }
 
-// StartProcess runs the agent as a process of its own, and waits until it serves; shell, if
-// not empty, is what goes before it in a shell's command line.
+// StartProcess runs the agent in a process of its own, and waits until it serves. If shell is
+// not empty, a shell runs it before the agent's command line.
 func StartProcess(t testing.TB, shell string, args ...string) *Agent {
 	t.Helper()
 	cmd := Command(t, args...)
@@ -69,7 +69,7 @@ func HasHealth(args []string) bool {
 	return slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--health.listen-address") })
 }
 
-// Begin runs the agent as cmd, and ends it with the test.
+// Begin runs the agent as cmd until the end of the test.
 func (a *Agent) Begin(cmd *exec.Cmd) {
 	a.t.Helper()
 	a.Cmd = cmd
@@ -84,10 +84,10 @@ func (a *Agent) Begin(cmd *exec.Cmd) {
 	a.t.Cleanup(func() { a.Stop() })
 }
 
-// address is a listener's in a line of the log, logfmt or JSON.
+// address matches the address of a listener in a line of the log, logfmt or JSON.
 var address = regexp.MustCompile(`address"?[=:]"?(127\.0\.0\.1:\d+)`)
 
-// addressIn returns the base URL in the first line of the log with that message.
+// addressIn returns the base URL from the first line of the log with that message.
 func (a *Agent) addressIn(message string) string {
 	for line := range strings.Lines(a.Log.String()) {
 		if m := address.FindStringSubmatch(line); m != nil && strings.Contains(line, message) {
@@ -97,8 +97,8 @@ func (a *Agent) addressIn(message string) string {
 	return ""
 }
 
-// WaitUntilServing waits for the web listener and, if there is one, the health listener. It
-// learns from the log where they are.
+// WaitUntilServing waits for the web listener and, if health is true, for the health listener.
+// It reads their addresses from the log.
 func (a *Agent) WaitUntilServing(health bool) {
 	a.t.Helper()
 	a.Eventually("the agent serves", func() error {
@@ -147,7 +147,7 @@ func (a *Agent) Eventually(what string, check func() error) {
 	testutil.Eventually(a.t, what, check)
 }
 
-// Says waits until a URL answers with that status and, somewhere, that text.
+// Says waits until the answer of a URL has that status and contains that text.
 func (a *Agent) Says(url string, status int, text string) {
 	a.t.Helper()
 	a.Eventually(fmt.Sprintf("%s answers %d %q", url, status, text), func() error {
@@ -159,7 +159,7 @@ func (a *Agent) Says(url string, status int, text string) {
 	})
 }
 
-// Is checks what a URL answers now.
+// Is checks the present answer of a URL.
 func (a *Agent) Is(url string, status int, text string) {
 	a.t.Helper()
 	if got, body := testutil.Get(a.t, url); got != status || !strings.Contains(body, text) {
@@ -184,7 +184,7 @@ func (a *Agent) Logs(words ...string) {
 	})
 }
 
-// Metric returns the value of a series, "" if there is none.
+// Metric returns the value of a series, or "" if there is no such series.
 func (a *Agent) Metric(series string) string {
 	a.t.Helper()
 	_, body := testutil.Get(a.t, a.Web+"/metrics")

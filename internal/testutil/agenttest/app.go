@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// App is a real server to be probed: its paths answer 200 until told otherwise.
+// App is a real server for probes. Its paths answer 200 unless the test sets something else.
 type App struct {
 	*httptest.Server
 	Port    string
@@ -24,7 +24,7 @@ type App struct {
 	Headers sync.Map // the last headers by path
 }
 
-// NewApp returns one that serves until the test ends.
+// NewApp returns an app that serves until the test ends.
 func NewApp(t testing.TB) *App {
 	t.Helper()
 	a := &App{}
@@ -41,7 +41,7 @@ func NewApp(t testing.TB) *App {
 	return a
 }
 
-// Target is a target with a readiness and a liveness probe of the app, ten times a second.
+// Target returns a target with a readiness and a liveness probe of the app, ten times a second.
 func (a *App) Target(name string, more ...string) string {
 	return fmt.Sprintf(`
   - name: %s

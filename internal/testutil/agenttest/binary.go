@@ -12,11 +12,11 @@ import (
 	"testing"
 )
 
-// built is the directory of the binary; empty if no test has asked for it.
+// built is the directory of the binary, or empty if no test has asked for the binary.
 var built string
 
-// binary builds the agent as it is shipped, once: without the race detector, which
-// takes ten times the memory and time, and without a package's tests beside it.
+// binary builds the agent once, as it is shipped. The shipped binary has no race detector,
+// which takes ten times the memory and time, and no tests of a package.
 var binary = sync.OnceValues(func() (path string, err error) {
 	if built, err = os.MkdirTemp("", "prober_exporter"); err != nil {
 		return "", err
@@ -55,8 +55,8 @@ func Command(t testing.TB, args ...string) *exec.Cmd {
 	return exec.Command(Binary(t), args...)
 }
 
-// Flags are those of most agents that tests start: with a file, and both listeners at ports
-// of their own.
+// Flags returns the flags of most agents that tests start: a file, and a free port for each
+// listener.
 func Flags(file string, more ...string) []string {
 	return append([]string{"--config.file=" + file, "--web.listen-address=127.0.0.1:0", "--health.listen-address=127.0.0.1:0"}, more...)
 }

@@ -36,7 +36,7 @@ type Daemon struct {
 	asked      []string
 }
 
-// ID is the ID of the n-th container.
+// ID returns the ID of container n.
 func ID(n int) string { return fmt.Sprintf("%02d%s", n, strings.Repeat("ab", 31)) }
 
 // New starts a daemon without containers, which runs until the test ends.
@@ -62,7 +62,7 @@ func New(t *testing.T) *Daemon {
 	return f
 }
 
-// Start makes a daemon that was stopped listen again.
+// Start makes a stopped daemon listen again.
 func (f *Daemon) Start() {
 	l, err := net.Listen("unix", f.Socket)
 	if err != nil {
@@ -167,7 +167,7 @@ func (f *Daemon) serveEvents(w http.ResponseWriter, r *http.Request) {
 	delete(f.streams, events)
 }
 
-// Tell sends a line to all who hear events.
+// Tell sends a line to every client that hears events.
 func (f *Daemon) Tell(line string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -186,7 +186,7 @@ func (f *Daemon) Cut() {
 	}
 }
 
-// Event tells of an action of the n-th container, with attributes name, value...
+// Event tells of an action of container n, with attributes given as name and value in turn.
 func (f *Daemon) Event(action string, n int, attributes ...string) {
 	ev := docker.Event{Type: "container", Action: action}
 	ev.Actor.ID, ev.Actor.Attributes = ID(n), make(map[string]string)
@@ -200,7 +200,7 @@ func (f *Daemon) Event(action string, n int, attributes ...string) {
 	f.Tell(string(line))
 }
 
-// Set makes the n-th container one of that name and state; it started at that second.
+// Set gives container n a name and a state. The container started at that second.
 func (f *Daemon) Set(name string, n int, status string, second int, more ...func(*docker.Container)) {
 	c := &docker.Container{ID: ID(n), Name: "/" + name}
 	c.State.Status = status
@@ -239,7 +239,8 @@ func (f *Daemon) Count(request string) (n int) {
 	return n
 }
 
-// StartedAt is a second of the containers' day; second 0 is that of one never started.
+// StartedAt returns a second of the containers' day. Second 0 stands for a container that has
+// never started.
 func StartedAt(second int) time.Time {
 	if second == 0 {
 		return time.Time{}
