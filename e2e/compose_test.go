@@ -21,8 +21,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
-// The compose example comes up, and does what it says: the application is restarted when
-// it crashes and when it hangs, nothing else is, and Prometheus has it all.
+// The compose example comes up and does what its page says. The application is restarted when
+// it crashes and when it hangs, no other service is restarted, and Prometheus has all metrics.
 func TestCompose(t *testing.T) {
 	w := newDockerWorld(t)
 	w.composeImages(t)
@@ -30,7 +30,7 @@ func TestCompose(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 
-	// All of it is valid, with Grafana, for which there is no image here.
+	// The whole example is valid, even with Grafana, for which this machine has no image.
 	w.compose(t, "--profile", "grafana", "config", "--quiet")
 	w.compose(t, "build")
 	w.compose(t, "up", "--detach", "--wait", "--wait-timeout", "60", "--pull", "never")
@@ -61,7 +61,7 @@ func TestCompose(t *testing.T) {
 
 	for restarts, fault := range []string{"/crash", "/deadlock"} {
 		was := started("app")
-		// Neither is answered.
+		// The application answers neither request.
 		exec.Command("nsenter", w.composeArgs("curl", "-s", "-m", "2", app+fault)...).Run()
 		testutil.Within(t, 60*time.Second, "the application restarts after "+fault, func() bool { return started("app") != was })
 		testutil.Within(t, 30*time.Second, "it is ready after "+fault, func() bool {
@@ -71,7 +71,7 @@ func TestCompose(t *testing.T) {
 		testutil.Within(t, 10*time.Second, want, func() bool { return strings.Contains(w.asks(t, agent+"/metrics"), want) })
 	}
 	if now := others(); now != before {
-		t.Errorf("others were restarted as well:\n%s%s", before, now)
+		t.Errorf("other services were restarted, too:\n%s%s", before, now)
 	}
 
 	testutil.Within(t, 30*time.Second, "Prometheus has the second restart", func() bool {
@@ -84,7 +84,7 @@ func TestCompose(t *testing.T) {
 		return strings.Contains(w.asks(t, "http://127.0.0.1:9090/api/v1/alertmanagers"), `"url":"http://alertmanager:9093`)
 	})
 
-	// An agent that is down restarts nobody.
+	// Without an agent the application is not restarted.
 	was := started("app")
 	w.docker(t, "stop", "--time", "2", "shop-prober-1")
 	logs := func() string { return w.docker(t, "logs", "shop-restarter-1") }
@@ -98,8 +98,8 @@ func TestCompose(t *testing.T) {
 	}
 }
 
-// composeImages makes the images that the example and its Dockerfile name. Their programs
-// are this machine's own, which may be older.
+// composeImages makes the images that the example and its Dockerfile name. Their programs are
+// those of this machine, which may be older.
 func (w *dockerWorld) composeImages(t *testing.T) {
 	t.Helper()
 	tools := map[string]string{"busybox": "/bin/busybox"}
@@ -110,7 +110,7 @@ func (w *dockerWorld) composeImages(t *testing.T) {
 	w.image(t, "docker:cli", "cli", links, tools)
 	w.image(t, "prom/prometheus:v3.15.0", "prometheus", `ENTRYPOINT ["/bin/prometheus"]`, map[string]string{"prometheus": "/bin/prometheus"})
 	alertmanager := map[string]string{"prometheus-alertmanager": "/bin/alertmanager"}
-	// Debian's has its templates outside of the binary.
+	// Debian's Alertmanager has its templates outside of the binary.
 	templates, _ := filepath.Glob("/usr/share/prometheus/alertmanager/*.tmpl")
 	for _, file := range templates {
 		alertmanager[file] = file
@@ -118,8 +118,8 @@ func (w *dockerWorld) composeImages(t *testing.T) {
 	w.image(t, "prom/alertmanager:v0.34.2", "alertmanager", `ENTRYPOINT ["/bin/alertmanager"]`, alertmanager)
 }
 
-// golang makes the image that compiles: Go of this machine, and the modules that the agent
-// imports, as the engine has no way to a module proxy.
+// golang makes the image that compiles the agent. The image has this machine's Go and the
+// modules that the agent imports, because the engine cannot reach a module proxy.
 func (w *dockerWorld) golang(t *testing.T, links string) {
 	t.Helper()
 	env := func(name string) string {
@@ -148,10 +148,10 @@ func (w *dockerWorld) golang(t *testing.T, links string) {
 		map[string]string{"busybox": "/bin/busybox", filepath.Join(goroot, "bin/go"): "/usr/local/go/bin/go"})
 }
 
-// library matches what ldd says of a library: its file is the one that begins with a slash.
+// library matches the file of a library in the output of ldd.
 var library = regexp.MustCompile(`(/\S+) \(0x`)
 
-// image builds one of files of this machine, programs with the libraries that they are
+// image builds an image from files of this machine: programs, with the libraries that they are
 // linked to.
 func (w *dockerWorld) image(t *testing.T, tag, dir, lines string, programs map[string]string) {
 	t.Helper()
@@ -178,7 +178,7 @@ func (w *dockerWorld) image(t *testing.T, tag, dir, lines string, programs map[s
 			}
 		}
 		put(file, to)
-		libraries, _ := exec.Command("ldd", file).Output() // it fails for a static one
+		libraries, _ := exec.Command("ldd", file).Output() // ldd fails for a static program
 		for _, found := range library.FindAllSubmatch(libraries, -1) {
 			put(string(found[1]), string(found[1]))
 		}
@@ -203,23 +203,23 @@ func (w *dockerWorld) compose(t *testing.T, args ...string) {
 	}
 }
 
-// composeArgs makes nsenter run a command of this machine in the network of the engine,
-// where the ports are published.
+// composeArgs returns the arguments with which nsenter runs a command of this machine in the
+// engine's network, where the ports are published.
 func (w *dockerWorld) composeArgs(args ...string) []string {
 	return append([]string{"-t", fmt.Sprint(w.holder), "-n", "--"}, args...)
 }
 
-// asks returns the body of an answer, nothing if there is none.
+// asks returns the body of an answer, or nothing if there is no answer.
 func (w *dockerWorld) asks(t *testing.T, url string) string {
 	t.Helper()
 	var out bytes.Buffer
 	c := exec.Command("nsenter", w.composeArgs("curl", "-s", "-m", "5", url)...)
 	c.Stdout = &out
-	_ = c.Run() // no answer is an answer
+	_ = c.Run() // no answer is an answer, too
 	return out.String()
 }
 
-// query returns the value of the only series that a query has, else nothing.
+// query returns the value of a query with a single series, and otherwise nothing.
 func (w *dockerWorld) query(t *testing.T, expr string) string {
 	t.Helper()
 	c := exec.Command("nsenter", w.composeArgs("curl", "-s", "-G", "--data-urlencode", "query="+expr, "http://127.0.0.1:9090/api/v1/query")...)

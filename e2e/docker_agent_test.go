@@ -14,7 +14,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
-// The shipped binary with its probes in the container, as a user would have it.
+// The shipped binary runs its probes in the container, as for a user.
 func TestDockerAgent(t *testing.T) {
 	w := newDockerWorld(t)
 	for _, c := range []struct {
@@ -41,7 +41,8 @@ const (
 	dockerUp      = `prober_exporter_source_up{source="docker"}`
 )
 
-// docker restart is 1 restart: not ready while it is away, live all the time.
+// A docker restart is one restart: the target is not ready during the restart, but live all the
+// time.
 func dockerAgentRestart(t *testing.T, w *dockerWorld) {
 	w.run(t, "app", "app:e2e")
 	a := w.onHost(t, fmt.Sprintf(dockerTarget, w.socket))
@@ -62,7 +63,7 @@ func dockerAgentRestart(t *testing.T, w *dockerWorld) {
 	t.Logf("memory: %s bytes", a.metric("process_resident_memory_bytes"))
 }
 
-// A liveness failure is held until the container is restarted, and then it is over.
+// A liveness failure stays on hold until the container is restarted, and then ends.
 func dockerAgentHold(t *testing.T, w *dockerWorld) {
 	w.run(t, "app", "app:e2e")
 	a := w.onHost(t, fmt.Sprintf(dockerTarget, w.socket))
@@ -78,7 +79,7 @@ func dockerAgentHold(t *testing.T, w *dockerWorld) {
 	a.awaitMetric(t, restartsTotal, "1")
 }
 
-// A crash under a restart policy is 1 restart, and its exit code is known: 3.
+// A crash under a restart policy is one restart, and the agent knows the exit code 3.
 func dockerAgentCrash(t *testing.T, w *dockerWorld) {
 	w.run(t, "app", "--restart", "always", "app:e2e")
 	a := w.onHost(t, fmt.Sprintf(dockerTarget, w.socket))
@@ -91,7 +92,8 @@ func dockerAgentCrash(t *testing.T, w *dockerWorld) {
 	}
 }
 
-// One that is killed for its memory is known to be: exit code 137.
+// If the kernel kills a container for its memory, the agent says so and knows the exit code
+// 137.
 func dockerAgentOOM(t *testing.T, w *dockerWorld) {
 	w.run(t, "app", "--restart", "always", "--memory", "32m", "app:e2e")
 	a := w.onHost(t, fmt.Sprintf(dockerTarget, w.socket))
@@ -105,8 +107,8 @@ func dockerAgentOOM(t *testing.T, w *dockerWorld) {
 	a.await(t, "/ready", 200)
 }
 
-// A paused container is not ready, and live; that is over with the pause, 0 changes of
-// the liveness probe later.
+// A paused container is not ready, but live. After the pause the container is as before, and
+// the liveness probe has not changed.
 func dockerAgentPause(t *testing.T, w *dockerWorld) {
 	w.run(t, "app", "app:e2e")
 	a := w.onHost(t, fmt.Sprintf(dockerTarget, w.socket))
@@ -125,7 +127,7 @@ func dockerAgentPause(t *testing.T, w *dockerWorld) {
 		t.Errorf("got %+v, want %s, paused", got, before.ID)
 	}
 	if got := a.metric(`prober_probe_total{probe_type="Liveness",result="successful",target="app"}`); got != attempts {
-		t.Errorf("%s attempts, then %s: it was probed", attempts, got)
+		t.Errorf("%s attempts, then %s: the agent probed a paused container", attempts, got)
 	}
 	w.docker(t, "unpause", "app")
 	a.await(t, "/ready", 200)
@@ -134,7 +136,7 @@ func dockerAgentPause(t *testing.T, w *dockerWorld) {
 	}
 }
 
-// While the daemon is away nothing changes but the source's own gauge.
+// While the daemon is away only the source's own gauge changes.
 func dockerAgentDaemonAway(t *testing.T, w *dockerWorld) {
 	w.run(t, "app", "app:e2e")
 	a := w.onHost(t, fmt.Sprintf(dockerTarget, w.socket))
@@ -158,7 +160,7 @@ func dockerAgentDaemonAway(t *testing.T, w *dockerWorld) {
 	}
 }
 
-// Exit code 3 is a failure, and a hanging command a timeout; a missing one is unknown.
+// Exit code 3 is a failure, a hanging command is a timeout, and a missing command is unknown.
 func dockerAgentExec(t *testing.T, w *dockerWorld) {
 	w.run(t, "app", "app:e2e")
 	var targets strings.Builder
@@ -177,11 +179,11 @@ func dockerAgentExec(t *testing.T, w *dockerWorld) {
 		t.Errorf("a missing command failed %s times, want 0", got)
 	}
 	if _, body := a.get("/api/v1/targets/three"); !strings.Contains(body, "not well") {
-		t.Errorf("the output is not there: %s", body)
+		t.Errorf("the output is missing: %s", body)
 	}
 }
 
-// An agent on the same network as its target reaches it by name, and sees its restart.
+// An agent on the network of its target reaches the target by name, and sees its restart.
 func dockerAgentOnNetwork(t *testing.T, w *dockerWorld) {
 	w.docker(t, "network", "create", "e2e")
 	t.Cleanup(func() { w.try("network", "rm", "e2e") })
@@ -196,7 +198,7 @@ func dockerAgentOnNetwork(t *testing.T, w *dockerWorld) {
 	dockerAgentRestarted(t, w, a)
 }
 
-// So does one that shares the network of a third container, which lives on.
+// An agent that shares the network of a third container, which lives on, sees the restart, too.
 func dockerAgentJoined(t *testing.T, w *dockerWorld) {
 	w.run(t, "third", "app:e2e", "hang")
 	w.run(t, "app", "--network", "container:third", "app:e2e")

@@ -20,7 +20,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
-// dockerAgent is a running prober_exporter, and how to ask it.
+// dockerAgent is a running prober_exporter.
 type dockerAgent struct {
 	get func(path string) (status int, body string)
 }
@@ -34,7 +34,7 @@ const dockerTarget = `
     livenessProbe: {exec: {command: [/app, ask, /health]}, periodSeconds: 0.2, timeoutSeconds: 5, failureThreshold: 2}
 `
 
-// onHost runs the agent as a process of the machine, until the test ends.
+// onHost runs the agent as a process of the machine until the test ends.
 func (w *dockerWorld) onHost(t *testing.T, targets string) *dockerAgent {
 	t.Helper()
 	file := testutil.Write(t, "targets:"+targets)
@@ -56,8 +56,8 @@ func (w *dockerWorld) onHost(t *testing.T, targets string) *dockerAgent {
 	}}
 }
 
-// inContainer runs the agent as nobody in a container, with the directory of the socket
-// at /sock, until the test ends.
+// inContainer runs the agent as nobody in a container until the test ends. The directory of the
+// socket is at /sock.
 func (w *dockerWorld) inContainer(t *testing.T, targets string, args ...string) *dockerAgent {
 	t.Helper()
 	dir, err := os.MkdirTemp(w.dir, "config") //nolint:usetesting // containers have to see it
@@ -102,19 +102,19 @@ func (a *dockerAgent) await(t *testing.T, path string, want int) {
 	t.Logf("%s: %d %s", path, got, strings.TrimSpace(body))
 }
 
-// metric returns the value of a series, "" if there is none.
+// metric returns the value of a series, or "" if there is no such series.
 func (a *dockerAgent) metric(series string) string {
 	_, body := a.get("/metrics")
 	return testutil.Series(body, series)
 }
 
-// awaitMetric waits for a value.
+// awaitMetric waits until a series has a value.
 func (a *dockerAgent) awaitMetric(t *testing.T, series, want string) {
 	t.Helper()
 	testutil.Within(t, 30*time.Second, series+" is "+want, func() bool { return a.metric(series) == want })
 }
 
-// instance is what /api/v1/targets/app says of the instance.
+// dockerInstance is the instance in /api/v1/targets/app.
 type dockerInstance struct {
 	ID, Phase string
 	ExitCode  *int `json:"exit_code"`

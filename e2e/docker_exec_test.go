@@ -31,7 +31,7 @@ func dockerAttempt(t *testing.T, s *dockerSeen, timeout time.Duration, command .
 	return got, err
 }
 
-// processes counts those of a command in the container app.
+// processes counts the processes of a command in the container app.
 func (w *dockerWorld) processes(t *testing.T, command string) (n int) {
 	t.Helper()
 	id := w.docker(t, "inspect", "-f", "{{.Id}}", "app")
@@ -49,8 +49,9 @@ func (w *dockerWorld) processes(t *testing.T, command string) (n int) {
 	return n
 }
 
-// An exec probe runs in the container, with the kubelet's rules: exit 0 is success, any
-// other code a failure, what cannot be started says nothing; 10 KiB of output are kept.
+// An exec probe runs in the container, with the kubelet's rules. Exit code 0 is a success, any
+// other code is a failure, and a command that cannot be started says nothing. The agent keeps
+// 10 KiB of output.
 func dockerExec(t *testing.T, w *dockerWorld) {
 	t.Setenv("OF_THE_AGENT", "secret")
 	w.run(t, "app", "--env", "SHAPE=round", "app:e2e")
@@ -100,7 +101,8 @@ func dockerExec(t *testing.T, w *dockerWorld) {
 	w.docker(t, "unpause", "app")
 }
 
-// A command that hangs is a timeout, and in 3 attempts there is 1 of it in the container.
+// A command that hangs is a timeout, and three attempts leave one such command in the
+// container.
 func dockerExecHangs(t *testing.T, w *dockerWorld) {
 	w.run(t, "app", "app:e2e")
 	s := watchDocker(t, w, byName)
@@ -111,7 +113,7 @@ func dockerExecHangs(t *testing.T, w *dockerWorld) {
 			t.Errorf("got %+v, %v; want %+v", got, err, want)
 		}
 		if n := w.processes(t, "/app hang"); n != 1 {
-			t.Errorf("%d hang in the container, want 1", n)
+			t.Errorf("%d commands hang in the container, want 1", n)
 		}
 	}
 	if got, err := dockerAttempt(t, s, 10*time.Second, "/app", "exit", "0"); !got.Success || err != nil {
@@ -124,12 +126,12 @@ func dockerExecHangs(t *testing.T, w *dockerWorld) {
 	}
 }
 
-// insideEnv makes this test binary the agent that runs among the daemon's processes; its
-// value is the socket.
+// insideEnv makes this test binary the agent that runs among the daemon's processes. Its value
+// is the socket.
 const insideEnv = "E2E_DOCKER_INSIDE"
 
-// An agent that sees the processes of the container kills the command that hangs: none
-// is left.
+// If an agent sees the processes of the container, it kills a command that hangs, and none is
+// left.
 func dockerExecKilled(t *testing.T, w *dockerWorld) {
 	w.run(t, "app", "app:e2e")
 	self, err := os.Executable()
@@ -143,7 +145,7 @@ func dockerExecKilled(t *testing.T, w *dockerWorld) {
 	}
 	testutil.Within(t, 10*time.Second, "none hangs", func() bool { return w.processes(t, "/app hang") == 0 })
 	if n := w.processes(t, "/app"); n != 1 {
-		t.Errorf("%d of the application run, want 1", n)
+		t.Errorf("%d processes of the application run, want 1", n)
 	}
 }
 
@@ -156,7 +158,7 @@ func TestDockerInside(t *testing.T) {
 	s := watchDocker(t, &dockerWorld{socket: socket}, byName)
 	s.running(t, gate.Instance{})
 	if s.Describe("app").PID == 0 {
-		t.Error("the container's process is not known")
+		t.Error("the source does not know the container's process")
 	}
 	for range 2 {
 		if got, err := dockerAttempt(t, s, time.Second, "/app", "hang"); got.Reason != action.Timeout || err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/instance/docker"
 )
 
-// dockerSeen is a running source with a record of each view it had of "app".
+// dockerSeen is a running source with a record of each view of "app".
 type dockerSeen struct {
 	*docker.Source
 
@@ -62,7 +62,7 @@ func (s *dockerSeen) await(t *testing.T, what string, ok func(gate.Instance, ins
 	return inst
 }
 
-// running waits for a running instance that is not the one before.
+// running waits for a running instance other than before.
 func (s *dockerSeen) running(t *testing.T, before gate.Instance) gate.Instance {
 	t.Helper()
 	return s.await(t, "a new instance runs", func(inst gate.Instance, _ instance.Details) bool {
@@ -70,7 +70,8 @@ func (s *dockerSeen) running(t *testing.T, before gate.Instance) gate.Instance {
 	})
 }
 
-// lives counts the instances that were seen, and fails if one came back.
+// lives returns the number of instances in the record, and fails the test if an instance came
+// back.
 func (s *dockerSeen) lives(t *testing.T) int {
 	t.Helper()
 	s.mu.Lock()
@@ -92,7 +93,7 @@ func (s *dockerSeen) lives(t *testing.T) int {
 	return len(seen)
 }
 
-// byName is how most tests choose the container.
+// byName is the choice of container in most tests.
 var byName = config.Instance{Source: config.SourceDocker, Container: "app"}
 
 // The source sees every life and every end of a container of a real engine.
@@ -116,7 +117,7 @@ func TestDockerSource(t *testing.T) {
 	}
 }
 
-// Podman's service, which speaks the same language, shows the same.
+// With Podman's service, which has the same API, the source sees the same.
 func TestDockerPodman(t *testing.T) {
 	w := newPodmanWorld(t)
 	for name, test := range map[string]func(*testing.T, *dockerWorld){
@@ -132,7 +133,7 @@ func TestDockerPodman(t *testing.T) {
 	}
 }
 
-// After docker restart there are 2 lives of 1 container ID.
+// After a docker restart there are two lives with one container ID.
 func dockerRestart(t *testing.T, w *dockerWorld) {
 	w.run(t, "app", "app:e2e")
 	s := watchDocker(t, w, byName)
@@ -147,8 +148,8 @@ func dockerRestart(t *testing.T, w *dockerWorld) {
 	}
 }
 
-// A container that its policy restarts after each end with code 3 is seen to live again,
-// and never to run with the start of a life that has ended.
+// A policy restarts a container after each end with code 3. The source sees the container live
+// again, and never shows a running instance with the start of a life that has ended.
 func dockerCrash(t *testing.T, w *dockerWorld) {
 	w.run(t, "app", "--restart", "on-failure:2", "app:e2e", "crash", "3")
 	s := watchDocker(t, w, byName)
@@ -160,7 +161,7 @@ func dockerCrash(t *testing.T, w *dockerWorld) {
 	}
 }
 
-// Without a policy an end is final, and a start begins a new life all the same.
+// Without a policy an end is final, but a start still begins a new life.
 func dockerFinal(t *testing.T, w *dockerWorld) {
 	w.run(t, "app", "app:e2e")
 	s := watchDocker(t, w, byName)
@@ -174,7 +175,7 @@ func dockerFinal(t *testing.T, w *dockerWorld) {
 	s.running(t, first)
 }
 
-// One that somebody stops is not gone for good, whatever would restart it.
+// If somebody stops a container that something could restart, its end is not final.
 func dockerStopped(t *testing.T, w *dockerWorld) {
 	for _, policy := range []string{"always", "unless-stopped", "on-failure"} {
 		w.run(t, "app", "--restart", policy, "app:e2e")
@@ -193,16 +194,17 @@ func dockerStopped(t *testing.T, w *dockerWorld) {
 	}
 }
 
-// A container that eats more than its 32 MiB is known to have run out of memory: 137.
+// If a container eats more than its 32 MiB, the source knows that it ran out of memory, with
+// exit code 137.
 func dockerOOM(t *testing.T, w *dockerWorld) {
-	s := watchDocker(t, w, byName) // before: what the daemon tells of it may be in an event alone
+	s := watchDocker(t, w, byName) // before the end, because the daemon may tell of it only in an event
 	w.run(t, "app", "--memory", "32m", "app:e2e", "eat")
 	s.await(t, "it was killed for its memory", func(inst gate.Instance, d instance.Details) bool {
 		return inst.Phase == gate.Terminated && d.OOMKilled && d.ExitCode != nil && *d.ExitCode == 137
 	})
 }
 
-// A paused container is a gap in the view of one life.
+// A pause of a container is a gap in the view of one life.
 func dockerPause(t *testing.T, w *dockerWorld) {
 	w.run(t, "app", "app:e2e")
 	s := watchDocker(t, w, byName)
@@ -218,7 +220,7 @@ func dockerPause(t *testing.T, w *dockerWorld) {
 	}
 }
 
-// A container that is removed has ended, and one that takes its name is a new life.
+// A container that is removed has ended, and another container with its name is a new life.
 func dockerRecreated(t *testing.T, w *dockerWorld) {
 	w.run(t, "app", "app:e2e")
 	s := watchDocker(t, w, byName)
@@ -237,8 +239,8 @@ func dockerRecreated(t *testing.T, w *dockerWorld) {
 	}
 }
 
-// Of the containers with a label the newest that runs is taken; one that was only made
-// does not end the life of the one before.
+// Of the containers with a label, the source takes the newest that runs. A container that was
+// only created does not end the life of the container before.
 func dockerLabel(t *testing.T, w *dockerWorld) {
 	w.run(t, "one", "--label", "role=app", "app:e2e")
 	s := watchDocker(t, w, config.Instance{Source: config.SourceDocker, Label: config.Label{Name: "role", Value: "app"}})
@@ -265,7 +267,7 @@ func dockerLabel(t *testing.T, w *dockerWorld) {
 	}
 }
 
-// While the daemon is away the last view stays, and after that it is the same life.
+// While the daemon is away the last view stays, and after that the life is the same.
 func dockerDaemonAway(t *testing.T, w *dockerWorld) {
 	w.run(t, "app", "app:e2e")
 	s := watchDocker(t, w, byName)
@@ -273,7 +275,7 @@ func dockerDaemonAway(t *testing.T, w *dockerWorld) {
 	w.stopDaemon(t)
 	testutil.Within(t, 20*time.Second, "the source is down", func() bool { return !s.Up() })
 	if got := s.Instance("app"); got != first {
-		t.Errorf("got %+v while the daemon is away, want %+v", got, first)
+		t.Errorf("got %+v without the daemon, want %+v", got, first)
 	}
 	w.startDaemon(t)
 	testutil.Within(t, 30*time.Second, "the source is up", s.Up)

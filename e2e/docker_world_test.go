@@ -22,19 +22,19 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
-// dockerWorld is a Docker Engine in namespaces of its own, with all its data in one
-// directory. The socket is in the file system that everybody sees; addresses of
-// containers exist only inside.
+// dockerWorld is a Docker Engine in namespaces of its own, with all its data in one directory.
+// The socket is in the file system, where everybody sees it. Addresses of containers exist only
+// inside.
 type dockerWorld struct {
 	dir, socket string
-	podman      bool // it is Podman's service, not a Docker Engine
+	podman      bool // the daemon is Podman's service, not a Docker Engine
 	holder      int  // the first process inside
 	daemon      *exec.Cmd
-	groups      string // name of the control groups
+	groups      string // the name of the control groups
 }
 
-// newDockerWorld starts one, with the image of the application in it. It ends with the
-// test, whatever becomes of that.
+// newDockerWorld starts a Docker Engine that has the image of the application. The engine ends
+// with the test, however the test ends.
 func newDockerWorld(t *testing.T) *dockerWorld { return newContainerWorld(t, false) }
 
 // newPodmanWorld starts Podman's service instead.
@@ -58,7 +58,7 @@ func newContainerWorld(t *testing.T, podman bool) *dockerWorld {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Chmod(dir, 0o755); err != nil { // an agent that is nobody has to pass
+	if err := os.Chmod(dir, 0o755); err != nil { // an agent that runs as nobody has to pass
 		t.Fatal(err)
 	}
 
@@ -69,7 +69,8 @@ func newContainerWorld(t *testing.T, podman bool) *dockerWorld {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// It ends with this pipe, and so with this process, even if that is killed.
+	// The first process ends with this pipe, and so with this process, even if that is
+	// killed.
 	alive, err := inside.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +103,7 @@ func dockerChild(t *testing.T, pid int) int {
 	return child
 }
 
-// inside makes a command run in the daemon's namespaces.
+// inside returns a command that runs in the daemon's namespaces.
 func (w *dockerWorld) inside(args ...string) *exec.Cmd {
 	return exec.Command("nsenter", append([]string{"-t", strconv.Itoa(w.holder), "-m", "-p", "-n", "--"}, args...)...)
 }
@@ -144,7 +145,7 @@ func (w *dockerWorld) startDaemon(t *testing.T) {
 	}
 }
 
-// podmanConf writes what Podman has to know of a machine without systemd.
+// podmanConf writes the configuration of Podman for a machine without systemd.
 func (w *dockerWorld) podmanConf(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(w.dir, "containers.conf")
@@ -157,7 +158,7 @@ func (w *dockerWorld) podmanConf(t *testing.T) string {
 	return file
 }
 
-// stopDaemon ends the daemon as its service manager would. The containers live on.
+// stopDaemon ends the daemon like a service manager. The containers live on.
 func (w *dockerWorld) stopDaemon(t *testing.T) {
 	t.Helper()
 	pid := dockerChild(t, w.daemon.Process.Pid)
@@ -167,7 +168,7 @@ func (w *dockerWorld) stopDaemon(t *testing.T) {
 	w.daemon.Wait()
 }
 
-// remove clears away what outlives the namespaces.
+// remove clears away everything that outlives the namespaces.
 func (w *dockerWorld) remove(t *testing.T) {
 	if t.Failed() {
 		if text, err := os.ReadFile(filepath.Join(w.dir, "dockerd.log")); err == nil {
@@ -175,11 +176,11 @@ func (w *dockerWorld) remove(t *testing.T) {
 		}
 	}
 	if w.daemon != nil && w.daemon.ProcessState == nil {
-		w.daemon.Wait() // it has been killed
+		w.daemon.Wait() // the daemon has been killed
 	}
 	names := []string{w.groups}
 	if w.podman {
-		names = append(names, "libpod_parent") // it asks nobody; what somebody else has in there is not empty
+		names = append(names, "libpod_parent") // a name without choice; a group with other processes stays
 	}
 	for _, name := range names {
 		found, _ := filepath.Glob("/sys/fs/cgroup/*/" + name)
@@ -192,8 +193,8 @@ func (w *dockerWorld) remove(t *testing.T) {
 	}
 }
 
-// removeGroups removes a tree of control groups. Each can go when it is empty, and
-// becomes empty a little after its last process has ended.
+// removeGroups removes a tree of control groups. A group can go when it is empty, which is a
+// little after the end of its last process.
 func (w *dockerWorld) removeGroups(tree string) {
 	for range 250 {
 		if _, err := os.Stat(tree); err != nil {
@@ -204,7 +205,7 @@ func (w *dockerWorld) removeGroups(tree string) {
 	}
 }
 
-// build makes the images: the application's and, as the repository has it, the agent's.
+// build makes the images of the application and, as in the repository, of the agent.
 func (w *dockerWorld) build(t *testing.T) {
 	t.Helper()
 	for binary, pkg := range map[string]string{"app/app": "./testdata/docker/app", "agent/prober_exporter": ".."} {
@@ -218,7 +219,7 @@ func (w *dockerWorld) build(t *testing.T) {
 	w.docker(t, "build", "-q", "-t", "agent:e2e", "-f", "../Dockerfile", "--build-arg", "BASE=scratch", filepath.Join(w.dir, "agent"))
 }
 
-// try runs Docker's own client and returns what it prints.
+// try runs Docker's own client and returns its output.
 func (w *dockerWorld) try(args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
@@ -232,7 +233,7 @@ func (w *dockerWorld) try(args ...string) (string, error) {
 	return strings.TrimSpace(out.String()), nil
 }
 
-// docker is try for what must work.
+// docker is like try, but a failure ends the test.
 func (w *dockerWorld) docker(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := w.try(args...)
@@ -249,7 +250,7 @@ func (w *dockerWorld) run(t *testing.T, name string, args ...string) {
 	w.docker(t, append([]string{"run", "-d", "--name", name}, args...)...)
 }
 
-// dockerTick is the rhythm of all waiting.
+// dockerTick is the pause between two looks.
 func dockerTick() {
 	timer := time.NewTimer(20 * time.Millisecond)
 	defer timer.Stop()

@@ -25,14 +25,14 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
-// nobody is the user of the servers, where the tests are root.
+// nobody is the user that runs the servers if the tests run as root.
 const nobody = 65534
 
 // cluster is an etcd and an API server without nodes.
 type cluster struct {
 	etcd, api *exec.Cmd
 	etcdURL   string
-	addr      string // of the API server
+	addr      string // the API server's address
 	ca        []byte
 	admin     string // a token that may do everything
 	client    *http.Client
@@ -102,7 +102,7 @@ func (c *cluster) stop() {
 	end(c.etcd)
 }
 
-// compact makes etcd forget everything but the present.
+// compact makes etcd forget everything but the present state.
 func (c *cluster) compact() error {
 	body, err := c.etcdCall("/v3/kv/range", `{"key":"AA=="}`)
 	if err != nil {
@@ -126,14 +126,14 @@ func (c *cluster) etcdCall(path, body string) (string, error) {
 	return string(b), err
 }
 
-// call asks the API server something as the owner of a token.
+// call makes a request to the API server as the owner of a token.
 func (c *cluster) call(token, method, path, body string) (int, string, error) {
 	req, err := http.NewRequest(method, "https://"+c.addr+path, strings.NewReader(body))
 	if err != nil {
 		return 0, "", err
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
-	req.Header.Set("Content-Type", "application/yaml") // of which JSON is a part
+	req.Header.Set("Content-Type", "application/yaml") // JSON is a part of YAML
 	if method == http.MethodPatch {
 		req.Header.Set("Content-Type", "application/merge-patch+json")
 	}
@@ -146,8 +146,8 @@ func (c *cluster) call(token, method, path, body string) (int, string, error) {
 	return resp.StatusCode, string(b), err
 }
 
-// credentials writes a certificate for loopback, whose key signs the tokens too, and the
-// administrator's token.
+// credentials writes a certificate for loopback and the administrator's token. The
+// certificate's key also signs the tokens.
 func (c *cluster) credentials() error {
 	certificate, key, err := testutil.Certificate(net.IPv4(127, 0, 0, 1))
 	if err != nil {
@@ -166,7 +166,7 @@ func (c *cluster) credentials() error {
 	return nil
 }
 
-// start starts a program with a log in the scratch folder, as nobody if that can be.
+// start starts a program with a log in the scratch folder, as nobody if possible.
 func start(name string, args ...string) (*exec.Cmd, error) {
 	log, err := os.OpenFile(filepath.Join(scratch, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -208,7 +208,7 @@ func tail(name string) []byte {
 	return bytes.Join(lines[max(0, len(lines)-20):], []byte("\n"))
 }
 
-// freePorts returns addresses on loopback that nobody listens on.
+// freePorts returns addresses on loopback where nobody listens.
 func freePorts(n int) ([]string, error) {
 	var addrs []string
 	for range n {

@@ -3,9 +3,9 @@
 
 //go:build linux
 
-// Package apiserver tests the source kubernetes, and what manifests are rewritten to,
-// against a real API server: etcd and kube-apiserver run on loopback, and the tests do
-// what a kubelet would. `make e2e-apiserver` builds what it needs and runs it.
+// Package apiserver tests the source kubernetes and rewritten manifests against a real API
+// server. etcd and kube-apiserver run on loopback, and the tests act as a kubelet would. `make
+// e2e-apiserver` builds the programs and runs the tests.
 package apiserver
 
 import (
@@ -20,18 +20,18 @@ import (
 )
 
 const (
-	bin     = "../../bin/apiserver"                           // where the programs are
-	scratch = "/run/prober-e2e"                               // goes with the private mounts
-	account = "/var/run/secrets/kubernetes.io/serviceaccount" // where a kubelet puts its files
-	inside  = "PROBER_E2E_INSIDE"                             // set where the mounts are private
+	bin     = "../../bin/apiserver"                           // the programs
+	scratch = "/run/prober-e2e"                               // in the private mounts, and gone with them
+	account = "/var/run/secrets/kubernetes.io/serviceaccount" // where a kubelet puts a service account's files
+	inside  = "PROBER_E2E_INSIDE"                             // set in the process with private mounts
 )
 
-// kube is what all tests run against.
+// kube is the cluster that all tests use.
 var kube *cluster
 
-// TestMain runs the tests a second time in mounts of their own, so that the files of a
-// service account can lie where a pod has them. With the mounts all else goes that the
-// tests leave, and with this process, however it ends, all processes.
+// TestMain runs the tests again in private mounts, so that the files of a service account can
+// lie where a pod has them. The other files of the tests go with the mounts. All processes end
+// with this process, however it ends.
 func TestMain(m *testing.M) {
 	code, err := run(m)
 	if err != nil {
@@ -57,7 +57,7 @@ func run(m *testing.M) (int, error) {
 	return m.Run(), nil
 }
 
-// again runs this program in mounts of its own, as root or in a user namespace.
+// again runs this program again in private mounts, as root or in a user namespace.
 func again() (int, error) {
 	for _, name := range []string{"etcd", "kube-apiserver", "prober_exporter"} {
 		if _, err := os.Stat(filepath.Join(bin, name)); err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
-// shipped is the program as it is shipped, with a configuration of the test's own.
+// shipped is the program as it is shipped, with a configuration of the test.
 type shipped struct {
 	t   *testing.T
 	url string
@@ -72,8 +72,8 @@ func (s *shipped) says(path string, want int) {
 	testutil.Within(s.t, time.Minute, path, func() bool { code, _ := testutil.Get(s.t, s.url+path); return code == want })
 }
 
-// In the shipped program a liveness failure of container a makes /live/app 503, where it
-// stays when the port answers again, and only the next life, b, ends it: 1 restart. A
+// A liveness failure of container a makes /live/app 503 in the shipped program. The 503 stays
+// when the port answers again, and only the next life, b, ends it: that is one restart. A
 // deleted pod is live to the end.
 func TestShipped(t *testing.T) {
 	w := newWorld(t)
@@ -115,7 +115,7 @@ func TestShipped(t *testing.T) {
 	s.shows(`prober_probe_held{probe_type="Liveness",target="app"} 1`)
 	w.status("Running", "app=a "+ended("a", 137))
 	s.shows(`prober_target_running{target="app"} 0`, `prober_target_restarts_total{target="app"} 0`)
-	s.says("/live/app", 200) // what does not run is not killed
+	s.says("/live/app", 200) // an instance that does not run stays live
 	w.status("Running", "app=b "+later)
 	s.shows(`prober_target_running{target="app"} 1`, `prober_target_restarts_total{target="app"} 1`,
 		`prober_target_info{instance_id="containerd://b",source="kubernetes",target="app"} 1`, `prober_probe_held{probe_type="Liveness",target="app"} 0`)
@@ -135,7 +135,7 @@ func TestShipped(t *testing.T) {
 		return strings.Contains(strings.ReplaceAll(body, " ", ""), `"deleting":true`)
 	})
 	l.Close()
-	s.shows(`prober_target_ready{target="app"} 0`) // readiness goes on, and 10 failures have been seen
+	s.shows(`prober_target_ready{target="app"} 0`) // the agent goes on with readiness, and has seen 10 failures
 	if code, body := testutil.Get(t, s.url+"/live/app"); code != 200 {
 		t.Errorf("/live/app %d %s while the pod is deleted, want 200", code, body)
 	}

@@ -21,8 +21,8 @@ var (
 	second = first.Add(5 * time.Minute)
 )
 
-// The pod is found by its token alone, and a container is followed from waiting over 2
-// lives to the deletion of the pod with its grace period: 2 lines of log in all.
+// The source finds the pod by its token alone. It follows a container from waiting over two
+// lives to the deletion of the pod with its grace period. The log has two lines in all.
 func TestRestart(t *testing.T) {
 	w := newWorld(t)
 	a := w.agent()
@@ -48,11 +48,11 @@ func TestRestart(t *testing.T) {
 	a.log("level=INFO", "pod has been deleted")
 	a.quiet()
 	if !a.Up() {
-		t.Error("down, with nothing left to see")
+		t.Error("the source is down, although it has nothing left to see")
 	}
 }
 
-// A container that comes again by a rule for its exit code, 42, is not final.
+// A container that a rule for its exit code, 42, starts again is not final.
 func TestRestartRule(t *testing.T) {
 	w := newWorld(t)
 	a := w.agent()
@@ -60,9 +60,9 @@ func TestRestartRule(t *testing.T) {
 	a.sees("job", gate.Instance{ID: "containerd://j", Phase: gate.Terminated, StartedAt: first})
 }
 
-// With the Role of the documents the source works, and its token may do nothing else:
-// 8 other requests are refused. Without the verb watch the log names the rule that is
-// missing, and the pod is looked at all the same; with it again the source is up.
+// With the Role of the documents the source works, and the server refuses 8 other requests with
+// its token. Without the verb watch the log names the missing rule, and the source still looks
+// at the pod. With the verb again, the source is up.
 func TestRole(t *testing.T) {
 	w := newWorld(t)
 	w.pod("web-1")
@@ -96,21 +96,21 @@ func TestRole(t *testing.T) {
 	w.status("Running", "app=b "+later)
 	a.sees("app", gate.Instance{ID: "containerd://b", Phase: gate.Running, StartedAt: second})
 	if a.Up() {
-		t.Error("up without a watch")
+		t.Error("the source is up without a watch")
 	}
 	w.must("PUT", w.rbac("roles/prober-exporter"), w.role)
 	a.log("level=INFO", "watching the pod")
 	a.quiet()
 }
 
-// A token that is no more is refused with 401 and said once, while the view stays; the
-// next one in the file is taken up. One that is replaced in time is never noticed.
+// The server refuses a deleted token with 401. The log says so once, and the view stays. The
+// source then uses the next token in the file. If a token is replaced in time, nobody notices.
 func TestTokenRotation(t *testing.T) {
 	w := newWorld(t)
 	secret := between(w.must("POST", w.core("secrets"), `{"metadata":{"name":"bound"}}`), `"uid":"`, `"`)
 	old := w.token("Secret", "bound", secret)
 	w.file("token", old)
-	t.Setenv("POD_NAME", "web-0") // this token does not know the pod
+	t.Setenv("POD_NAME", "web-0") // this token does not name the pod
 	w.status("Running", "app=a "+runs)
 	a := w.agent()
 	a.log("watching the pod")
@@ -130,8 +130,9 @@ func TestTokenRotation(t *testing.T) {
 	a.sees("app", gate.Instance{ID: "containerd://b", Phase: gate.Running, StartedAt: second})
 }
 
-// What the watch would go on from is gone from etcd and from the API server, which
-// answers 410: the source looks again and sees the newest of 3 lives that it has missed.
+// etcd and the API server have dropped the version from which the watch would go on, and the
+// server answers 410. The source then looks again, and sees the newest of the three lives that
+// it has missed.
 func TestExpiry(t *testing.T) {
 	w := newWorld(t)
 	w.status("Running", "app=a "+runs)
@@ -163,8 +164,8 @@ func TestExpiry(t *testing.T) {
 	testutil.Within(t, time.Minute, "up", a.Up)
 }
 
-// While the API server is away the last view stays and the source is down, which is
-// said once; when it is back the watch goes on.
+// While the API server is away the last view stays, the source is down, and the log says so
+// once. When the server is back, the watch goes on.
 func TestServerRestart(t *testing.T) {
 	w := newWorld(t)
 	w.status("Running", "app=a "+runs)
@@ -173,7 +174,7 @@ func TestServerRestart(t *testing.T) {
 	kube.stopAPI()
 	a.log("level=WARN", "cannot watch the pod")
 	if a.Up() {
-		t.Error("up without a server")
+		t.Error("the source is up without a server")
 	}
 	a.sees("app", gate.Instance{ID: "containerd://a", Phase: gate.Running, StartedAt: first})
 	if err := kube.startAPI(); err != nil {
@@ -184,7 +185,7 @@ func TestServerRestart(t *testing.T) {
 	testutil.Within(t, time.Minute, "up", a.Up)
 }
 
-// A connection that is lost is taken up again without a word.
+// The source replaces a lost connection without a line in the log.
 func TestLostConnection(t *testing.T) {
 	w := newWorld(t)
 	w.status("Running", "app=a "+runs)
@@ -195,6 +196,6 @@ func TestLostConnection(t *testing.T) {
 	a.sees("app", gate.Instance{ID: "containerd://b", Phase: gate.Running, StartedAt: second})
 	a.quiet()
 	if !a.Up() {
-		t.Error("down after one lost connection")
+		t.Error("the source is down after one lost connection")
 	}
 }

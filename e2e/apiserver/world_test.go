@@ -25,22 +25,22 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/instance/kubernetes"
 )
 
-// world is a namespace of the test's own with a pod on a node that is not there, its
-// service account, and a line to the API server that can be cut.
+// world is a namespace for one test. It has a pod on a node that does not exist, the pod's
+// service account, and a line to the API server that the test can cut.
 type world struct {
 	t         *testing.T
 	namespace string
-	uid       string // of the pod web-0
-	role      string // of the documents, as YAML
+	uid       string // the UID of the pod web-0
+	role      string // the Role of the documents, as YAML
 	line      *line
 }
 
-// example is the Role, and its binding, that the documents tell a user to create.
+// example is the Role, with its binding, that the documents tell a user to create.
 const example = "../../examples/kubernetes/role.yaml"
 
 var worlds int
 
-// newWorld makes one, with the service account's files of the pod in their place.
+// newWorld makes a world, and puts the pod's files of the service account in their place.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	worlds++
@@ -112,7 +112,7 @@ func (w *world) pod(name string) string {
 	return p.Metadata.UID
 }
 
-// token returns a token of the agent that is good as long as an object is there.
+// token returns a token of the agent that is valid while an object exists.
 func (w *world) token(kind, name, uid string) string {
 	w.t.Helper()
 	answer := w.must("POST", w.core("serviceaccounts/agent/token"), `{"spec":{"expirationSeconds":600,
@@ -126,7 +126,7 @@ func (w *world) token(kind, name, uid string) string {
 	return r.Status.Token
 }
 
-// file puts a file of the service account in its place, where nobody sees half of it.
+// file puts a file of the service account in its place, in one step.
 func (w *world) file(name, content string) {
 	w.t.Helper()
 	path := filepath.Join(account, name)
@@ -138,7 +138,7 @@ func (w *world) file(name, content string) {
 	}
 }
 
-// status says what a kubelet would say of the containers: app=ID:STATE.
+// status sets the status of the containers, as a kubelet would: app=ID:STATE.
 func (w *world) status(phase string, containers ...string) {
 	w.t.Helper()
 	lists := map[string][]string{}
@@ -171,7 +171,7 @@ func ended(id string, code int) string {
 	return fmt.Sprintf(`"terminated":{"exitCode":%d,"reason":"OOMKilled","startedAt":"2026-11-21T12:00:00Z","finishedAt":"2026-11-21T12:04:00Z","containerID":"containerd://%s"}`, code, id)
 }
 
-// agent is a source that runs.
+// agent is a running source.
 type agent struct {
 	*kubernetes.Source
 	t    *testing.T
@@ -198,7 +198,7 @@ func (w *world) agent() *agent {
 	return a
 }
 
-// Write takes a line of the log, in which no token may be.
+// Write reads a line of the log, which must not contain a token.
 func (a *agent) Write(line []byte) (int, error) {
 	if token, err := os.ReadFile(filepath.Join(account, "token")); err != nil || strings.Contains(string(line), string(token)) {
 		a.t.Errorf("a token in the log, or none in the file: %v", err)
@@ -207,7 +207,7 @@ func (a *agent) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// log waits for a line that holds all of want; no other may come before it.
+// log waits for a line that contains all of want. No other line may come before that line.
 func (a *agent) log(want ...string) {
 	a.t.Helper()
 	timer := time.NewTimer(60 * time.Second)
@@ -233,13 +233,13 @@ func (a *agent) quiet() {
 	}
 }
 
-// sees waits until a target's instance is this one.
+// sees waits until a target has this instance.
 func (a *agent) sees(target string, want gate.Instance) {
 	a.t.Helper()
 	testutil.Within(a.t, time.Minute, fmt.Sprintf("%s is %+v", target, want), func() bool { return a.Instance(target) == want })
 }
 
-// line passes connections on until it is cut.
+// line passes connections on until the test cuts the line.
 type line struct {
 	net.Listener
 	to string
@@ -305,7 +305,7 @@ func (n *line) cut() { n.set(true, true) }
 
 func (n *line) mend() { n.set(false, false) }
 
-// blink ends all connections; new ones work.
+// blink ends all connections. New connections work.
 func (n *line) blink() { n.set(true, false) }
 
 func (n *line) set(end, down bool) {
@@ -320,7 +320,7 @@ func (n *line) set(end, down bool) {
 	}
 }
 
-// code returns that of a request with a token.
+// code returns the status code of a request with a token.
 func (w *world) code(token, method, path string) int {
 	w.t.Helper()
 	code, _, err := kube.call(token, method, path, "")

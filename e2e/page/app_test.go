@@ -25,10 +25,10 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
-// app is what is probed. It answers a path with the status that the test has set, 200
-// if none; /slow/50ms takes so long, /every/7 fails one time of so many. Its socket is a
-// process's of its own, which passes on what it is asked: an agent would see that a
-// process that closes its socket still runs.
+// app is an application for probes. It answers a path with the status that the test has set, or
+// 200. /slow/50ms takes that long, and /every/7 fails one time in seven. A process of its own
+// has the socket and passes requests on: if this process closed a socket, the agent would see
+// that the process still runs.
 type app struct {
 	t        *testing.T
 	port     string
@@ -39,8 +39,8 @@ type app struct {
 	front   *exec.Cmd
 }
 
-// frontOf is the variable that makes this program the process in front of an app: the
-// address to listen at and the URL to ask.
+// frontOf is the variable that makes this program the process in front of an app. Its value is
+// the address to listen on and the URL to ask.
 const frontOf = "E2E_PAGE_FRONT_OF"
 
 func newApp(t *testing.T) *app {
@@ -55,7 +55,7 @@ func newApp(t *testing.T) *app {
 	return a
 }
 
-// start opens a socket, which to the agent is a new instance.
+// start opens a socket, which is a new instance for the agent.
 func (a *app) start() {
 	a.t.Helper()
 	self, err := os.Executable()
@@ -85,7 +85,7 @@ func (a *app) stop() {
 	_ = a.front.Wait()
 }
 
-// beFront is what the process does.
+// beFront is the process in front of an app.
 func beFront(what string) error {
 	address, answers, _ := strings.Cut(what, " ")
 	to, err := url.Parse(answers)
@@ -127,11 +127,11 @@ type agent struct {
 	url  string
 	args []string
 	cmd  *exec.Cmd
-	log  bytes.Buffer // to be read when it has ended
+	log  bytes.Buffer // a test may read it after the end of the agent
 	file string
 }
 
-// ship starts an agent with a configuration in which PORT is the app's.
+// ship starts an agent with a configuration in which PORT stands for the app's port.
 func ship(t *testing.T, configuration string, args ...string) *agent {
 	t.Helper()
 	address := "127.0.0.1:" + testutil.Port(t)
@@ -171,6 +171,6 @@ func (a *agent) start() {
 }
 
 func (a *agent) stop() {
-	_ = a.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+	_ = a.cmd.Process.Signal(syscall.SIGTERM) // the agent may have ended
 	_ = a.cmd.Wait()
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// hostile is an output that would like to be a page.
+// hostile is an output that tries to become a part of the page.
 const hostile = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">\x1b[31mred\x1b[0m \u202etxt.exe\u2066 </pre></li></main><style>*{display:none}</style>\x00\xff "
 
-// An output is text, whatever it is made of, and stays within its place.
+// An output stays text and within its place, whatever it contains.
 func TestHostileOutput(t *testing.T) {
 	app := newApp(t)
 	output := filepath.Join(t.TempDir(), "output")
@@ -48,7 +48,7 @@ func TestHostileOutput(t *testing.T) {
 	}
 }
 
-// fits says whether the page is as wide as the window, not wider.
+// fits checks that the page is not wider than the window.
 func (b *tab) fits() {
 	b.t.Helper()
 	if got := eval[[]int](b, "[document.documentElement.scrollWidth, window.innerWidth]"); got[0] > got[1] {
@@ -57,7 +57,7 @@ func (b *tab) fits() {
 	}
 }
 
-// With a thousand targets the page shows the worst hundred, and each of them is found.
+// With a thousand targets the page shows the worst hundred, and the filter finds each target.
 func TestThousand(t *testing.T) {
 	app := newApp(t)
 	app.set("/ready", 503)

@@ -1,8 +1,8 @@
 // Copyright 2026 The prober_exporter Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package page tests the status page in a real Chromium, against the shipped binary
-// and an application whose state the tests drive. make e2e-page runs it.
+// Package page tests the status page in a real Chromium, with the shipped binary and an
+// application whose state the tests drive. `make e2e-page` runs the tests.
 package page
 
 import (
@@ -28,7 +28,7 @@ const (
 	patience  = 30 * time.Second
 )
 
-// tabs is the browser, in which a test opens a tab.
+// tabs is the browser. A test opens a tab in it.
 var tabs context.Context
 
 func TestMain(m *testing.M) {
@@ -80,15 +80,15 @@ func findBrowser() (string, error) {
 	return "", fmt.Errorf("there is no chromium, chromium-browser or google-chrome")
 }
 
-// tab is a tab of the browser. Whatever it complains of fails the test, a breach of
-// the policy on scripts and styles among it.
+// tab is a tab of the browser. Every complaint of the browser fails the test, also a breach of
+// the policy on scripts and styles.
 type tab struct {
 	t   *testing.T
 	ctx context.Context
 
 	mu         sync.Mutex
 	complaints []string
-	expected   string // a complaint that has this in it is none
+	expected   string // complaints that contain this do not fail the test
 }
 
 func open(t *testing.T, url string, before ...chromedp.Action[chromedp.Void]) *tab {
@@ -125,7 +125,7 @@ func open(t *testing.T, url string, before ...chromedp.Action[chromedp.Void]) *t
 	return b
 }
 
-// expect lets the browser complain of something.
+// expect allows the browser a complaint.
 func (b *tab) expect(complaint string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -146,7 +146,7 @@ func (b *tab) navigate(url string) {
 	b.do(chromedp.Navigate(url))
 }
 
-// eval returns what a piece of JavaScript comes to in the page.
+// eval returns the value of a JavaScript expression in the page.
 func eval[T any](b *tab, expression string) T {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
@@ -205,7 +205,7 @@ func (b *tab) scheme(name string) {
 	}))
 }
 
-// shoot keeps a picture of what the window shows.
+// shoot stores a picture of the window.
 func (b *tab) shoot(name string) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)

@@ -18,7 +18,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
-// life is a target with all that can happen to one.
+// life is a configuration of a target to which everything happens.
 const life = `targets:
   - name: shop
     labels: {team: payments}
@@ -35,7 +35,7 @@ func (a *app) ship(configuration string, args ...string) *agent {
 	return ship(a.t, strings.ReplaceAll(configuration, "PORT", a.port), args...)
 }
 
-// The page follows a target from its start to its restart without being loaded again.
+// The page follows a target from its start to its restart without another load.
 func TestLife(t *testing.T) {
 	app := newApp(t)
 	app.set("/start", 503)
@@ -79,12 +79,12 @@ func TestLife(t *testing.T) {
 	b.shows("#t-shop", "✓ ready", "1 restart", "http_status")
 	b.shoot("6-restarted")
 	if !eval[bool](b, "window.same === true") {
-		t.Error("the page was loaded again meanwhile")
+		t.Error("the browser loaded the page again meanwhile")
 	}
 }
 
-// What a reader is at stays while the page changes: focus, what was typed, what was
-// opened, and where the page is scrolled to.
+// A reader's work stays while the page changes: the focus, typed text, opened parts, and the
+// position of the page.
 func TestReaderIsNotDisturbed(t *testing.T) {
 	app := newApp(t)
 	app.set("/live", 500)
@@ -113,7 +113,7 @@ func TestReaderIsNotDisturbed(t *testing.T) {
 	}
 }
 
-// The filter leaves what is typed, and the address says it: another reader sees the
+// The filter keeps typed text, and the address contains the filter: another reader sees the
 // same.
 func TestFilter(t *testing.T) {
 	app := newApp(t)
@@ -136,7 +136,7 @@ func TestFilter(t *testing.T) {
 	} {
 		b.do(chromedp.Click(chromedp.CSS(fmt.Sprintf(".tabs a[href*='%s']", state.href))))
 		b.lists(state.want)
-		testutil.Eventually(t, "a tab is chosen", func() error { // the list of a page that is not there yet is empty, too
+		testutil.Eventually(t, "a tab is chosen", func() error { // before the page is there, its list is empty, too
 			got := eval[string](b, "document.querySelector('.tabs [aria-current]')?.href ?? ''")
 			if !strings.Contains(got, state.href) || !strings.Contains(got, "q=team%3Dpayments") {
 				return fmt.Errorf("%s: the current tab is %q", state.href, got)
@@ -164,7 +164,7 @@ func TestWithoutJavaScript(t *testing.T) {
 		return nil
 	})
 	if got := b.text("header"); strings.Contains(got, "Pause") || strings.Contains(got, "Up to date") {
-		t.Errorf("the page offers what it cannot do: %s", got)
+		t.Errorf("the page offers things that it cannot do: %s", got)
 	}
 	b.do(chromedp.SendKeys(chromedp.CSS("#q"), "team=payments"), chromedp.Click(chromedp.CSS("#filter button")))
 	b.lists("shop")
@@ -177,8 +177,7 @@ func TestWithoutJavaScript(t *testing.T) {
 	b.shoot("without-javascript")
 }
 
-// The page says when the agent does not answer and since when, and goes on with the
-// next one.
+// The page says that the agent does not answer, and since when. It goes on with the next agent.
 func TestAgentGone(t *testing.T) {
 	app := newApp(t)
 	agent := app.ship(life)
@@ -189,9 +188,9 @@ func TestAgentGone(t *testing.T) {
 	agent.stop()
 	b.shows("#live", "The agent does not answer: this is as of ", " UTC")
 	if got := eval[string](b, "getComputedStyle(document.querySelector('main')).opacity"); got == "1" {
-		t.Error("the page looks as if it were current")
+		t.Error("the page looks current")
 	}
-	b.shows("h1", "All 2 targets ready") // it was
+	b.shows("h1", "All 2 targets ready") // the last state stays
 	b.shoot("gone")
 	agent.start()
 	b.shows("#live", "Up to date")
@@ -202,9 +201,9 @@ func TestAgentGone(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS("#pause")))
 	b.goesOn()
 
-	// Nobody looks at it.
+	// The page rests while nobody looks at it.
 	hide := "Object.defineProperty(document, 'hidden', {value: %t, configurable: true}), document.dispatchEvent(new Event('visibilitychange'))"
-	eval[bool](b, fmt.Sprintf(hide, false)) // asks, and is cut short by what follows
+	eval[bool](b, fmt.Sprintf(hide, false)) // asks, and the next line cuts the request short
 	eval[bool](b, fmt.Sprintf(hide, true))
 	b.rests()
 	b.shows("#live", "Up to date")
@@ -215,14 +214,14 @@ func TestAgentGone(t *testing.T) {
 	eval[bool](b, "window.same = true, document.documentElement.dataset.build = 'other', true")
 	testutil.Eventually(t, "the page of the other build", func() error {
 		if eval[bool](b, "window.same === true") {
-			return errors.New("the page was not loaded again")
+			return errors.New("the browser did not load the page again")
 		}
 		return nil
 	})
 	b.shows("#live", "Up to date")
 }
 
-// rests says whether the page asks for nothing, for longer than it does otherwise.
+// rests checks that the page makes no request, for longer than the usual time between two.
 func (b *tab) rests() {
 	b.t.Helper()
 	const asked = "performance.getEntriesByType('resource').length"
@@ -247,7 +246,7 @@ func (b *tab) goesOn() {
 	})
 }
 
-// A file that was refused is on top of every page; and so is that there is none.
+// Every page shows at the top that the agent has refused a file, or has no configuration.
 func TestRefusedConfiguration(t *testing.T) {
 	app := newApp(t)
 	agent := app.ship("targets: [", "--config.fail-open", "--config.enable-auto-reload", "--config.auto-reload-interval=100ms")

@@ -14,7 +14,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
-// shop is what the picture in the README shows: a bit of everything.
+// shop is the configuration of the picture in the README, with a bit of everything.
 const shop = `targets:
   - name: catalog
     labels: {team: shop}
@@ -50,8 +50,8 @@ const shop = `targets:
     livenessProbe: {tcpSocket: {port: PORT}, periodSeconds: 0.5}
 `
 
-// audit is every text whose colours are too near to each other to be read: less than
-// the 4.5 to 1 of WCAG AA.
+// audit returns every text whose contrast is too small to read: less than the 4.5 to 1 of WCAG
+// AA.
 const audit = `(() => {
   const parse = c => c.match(/[\d.]+/g).map(Number);
   const light = ([r, g, b]) => [r, g, b].map(v => (v /= 255) <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
@@ -63,12 +63,12 @@ const audit = `(() => {
   });
 })()`
 
-// nameless is every control and picture that a screen reader cannot name.
+// nameless returns every control and picture without a name for screen readers.
 const nameless = `[...document.querySelectorAll('a, button, input:not([type=hidden]), svg, nav, [role=search], summary')]
   .filter(e => !(e.getAttribute('aria-label') || e.textContent.trim() || e.getAttribute('role') === 'search' || e.labels?.length)).map(e => e.outerHTML.slice(0, 100))`
 
-// The page can be read in the light and in the dark, on a large screen and on a small
-// one, by eye and by a screen reader.
+// The page is readable in light and dark, on a large and a small screen, by eye and with a
+// screen reader.
 func TestReadable(t *testing.T) {
 	app := newApp(t)
 	app.set("/model", 503)
@@ -124,7 +124,7 @@ func TestReadable(t *testing.T) {
 	if got := eval[string](b, "getComputedStyle(document.body).backgroundColor"); got != "rgb(20, 23, 27)" {
 		t.Errorf("the dark page is %s", got)
 	}
-	// A keyboard finds the filter, a target, and its output.
+	// With the keyboard a reader reaches the filter, a target, and its output.
 	b.navigate(agent.url)
 	b.do(chromedp.EmulateViewport(1280, 860))
 	reached := map[string]bool{}

@@ -17,8 +17,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
-// app is an application in a process of its own: it is ready when the test says so, and
-// takes its time for /slow.
+// app is an application in a process of its own. The test decides whether it is ready. /slow
+// takes its time.
 type app struct {
 	w       *world
 	name    string
@@ -76,7 +76,7 @@ func (a *app) start(t *testing.T) {
 
 func (a *app) url(path string) string { return "http://127.0.0.1:" + a.port + path }
 
-// is makes it ill or well.
+// is makes the application ill or well.
 func (a *app) is(t *testing.T, how string) {
 	t.Helper()
 	if err := get(a.url("/" + how)); err != nil {
@@ -84,5 +84,5 @@ func (a *app) is(t *testing.T, how string) {
 	}
 }
 
-// stop ends it as a crash would.
+// stop ends the application as a crash would.
 func (a *app) stop() { a.process.stop(syscall.SIGKILL) }

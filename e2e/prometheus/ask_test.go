@@ -23,7 +23,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
-// server is a Prometheus.
+// server is a Prometheus server.
 type server struct {
 	name, file, addr string
 	process          *process
@@ -32,10 +32,10 @@ type server struct {
 // sample is one series of an answer, with its value at one moment.
 type sample struct {
 	labels map[string]string
-	value  float64 // of a native histogram its number of observations
+	value  float64 // for a native histogram, its number of observations
 }
 
-// query asks a Prometheus, at this moment.
+// query runs a query now.
 func (s *server) query(t *testing.T, expr string) []sample {
 	t.Helper()
 	var answer struct {
@@ -67,7 +67,7 @@ func (s *server) query(t *testing.T, expr string) []sample {
 	return all
 }
 
-// one returns the only sample of an answer, once there is one.
+// one waits for an answer with one sample, and returns the sample.
 func (s *server) one(t *testing.T, expr string) sample {
 	t.Helper()
 	var got []sample
@@ -87,7 +87,7 @@ func (s *server) becomes(t *testing.T, expr string, want float64) {
 	})
 }
 
-// ask asks the API.
+// ask makes a request to the API.
 func (s *server) ask(t *testing.T, path string, form url.Values, answer any) {
 	t.Helper()
 	body, err := fetch("http://" + s.addr + path + "?" + form.Encode())
@@ -99,7 +99,7 @@ func (s *server) ask(t *testing.T, path string, form url.Values, answer any) {
 	}
 }
 
-// own returns a metric of the Prometheus itself, summed.
+// own returns the sum of a metric of the server itself.
 func (s *server) own(t *testing.T, metric string) float64 {
 	t.Helper()
 	body, err := fetch("http://" + s.addr + "/metrics")
@@ -118,13 +118,13 @@ func (s *server) own(t *testing.T, metric string) float64 {
 	return sum
 }
 
-// panel is what there is to ask of one.
+// panel is the part of a panel that the tests need.
 type panel struct {
 	Title   string
 	Targets []struct{ RefID, Expr string }
 }
 
-// dashboard returns the panels of the rendered dashboard, and its variables' queries by
+// dashboard returns the panels of the rendered dashboard, and the queries of its variables by
 // their labels.
 func dashboard(t *testing.T) (panels []panel, variables map[string]string) {
 	t.Helper()
@@ -149,7 +149,7 @@ func dashboard(t *testing.T) (panels []panel, variables map[string]string) {
 	return board.Panels, variables
 }
 
-// chosen puts values in the place of a dashboard's variables, as Grafana does.
+// chosen replaces a dashboard's variables by values, as Grafana does.
 func chosen(expr string) string {
 	for _, pair := range [][2]string{
 		{"$__rate_interval", "10s"},
@@ -163,7 +163,7 @@ func chosen(expr string) string {
 	return expr
 }
 
-// get asks a URL and tells whether it answered well.
+// get returns an error unless a URL has a good answer.
 func get(url string) error {
 	_, err := fetch(url)
 	return err
@@ -184,7 +184,7 @@ func fetch(url string) (string, error) {
 	return string(body), err
 }
 
-// command runs a program that must succeed, and returns what it prints.
+// command runs a program that must succeed, and returns its output.
 func command(t *testing.T, env []string, program string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program, args...)

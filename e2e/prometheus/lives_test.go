@@ -18,9 +18,9 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
-// A new instance of a target takes the place of the one before: there is one at a time.
-// One restart alarms nobody, a crash loop does: here as under a supervisor beside which the
-// agent runs, which nobody else sees.
+// A new instance of a target takes the place of the instance before, so there is one at a time.
+// One restart alarms nobody, but a crash loop does. As beside a supervisor, only the agent sees
+// the restarts.
 func appRestart(t *testing.T, w *world) {
 	const info = `prober_target_info{target="app"}`
 	var before []string
@@ -33,11 +33,11 @@ func appRestart(t *testing.T, w *world) {
 			s.becomes(t, `prober_target_restarts_total{target="app"}`, float64(restart+1))
 			s.becomes(t, `prober_target_ready{target="app"}`, 1)
 			if got := s.one(t, info).labels["instance_id"]; slices.Contains(before, got) {
-				t.Errorf("%s: the new instance is %q as was the one before", s.name, got)
+				t.Errorf("%s: the new instance is %q, like the instance before", s.name, got)
 			}
 		})
 		if n, ok := w.hook.find("ProberTargetRestarting", "app", "firing"); ok && restart < 2 {
-			t.Errorf("after %d restarts there is %+v", restart+1, n)
+			t.Errorf("a notice after %d restarts: %+v", restart+1, n)
 		}
 	}
 	testutil.Within(t, time.Minute, "the notice of a crash loop", func() bool {
@@ -46,13 +46,13 @@ func appRestart(t *testing.T, w *world) {
 	})
 	for _, name := range []string{"ProberTargetNotLive", "ProberTargetNotRunning"} {
 		if n, ok := w.hook.find(name, "app", "firing"); ok {
-			t.Errorf("there is %+v", n)
+			t.Errorf("unexpected notice %+v", n)
 		}
 	}
 }
 
-// A reload that takes a target away takes its series away and no others, and one that is
-// refused is told of.
+// A reload that removes a target removes its series and no others. A refused reload raises an
+// alert.
 func reload(t *testing.T, w *world) {
 	fewer, _, _ := strings.Cut(w.targets(), "  - name: broken")
 	testutil.Rewrite(t, w.agent.file, fewer)
@@ -81,11 +81,11 @@ func hangup(t *testing.T, a *agent) {
 	}
 }
 
-// While the agent is away there are none of its series, and after it is back there is
-// each once, with counters that have begun anew.
+// While the agent is away its series are gone. When the agent is back, there is each series
+// once, with counters that have begun anew.
 func agentRestart(t *testing.T, w *world) {
 	const ours = `{__name__=~"prober_(probe|target|exporter)_.+"}`
-	comes := regexp.MustCompile(`prober_(probe_duration_seconds|probe_failures_total|target_info|target_startup_duration_seconds)`) // when there is something to say
+	comes := regexp.MustCompile(`prober_(probe_duration_seconds|probe_failures_total|target_info|target_startup_duration_seconds)`) // these series come with their first events
 	series := map[*server]map[string]bool{}
 	w.both(func(s *server) { series[s] = names(s.query(t, ours)) })
 
@@ -93,7 +93,7 @@ func agentRestart(t *testing.T, w *world) {
 	w.both(func(s *server) {
 		s.becomes(t, `up{job="prober"}`, 0)
 		if got := s.query(t, ours); len(got) != 0 {
-			t.Errorf("%s: %d series of an agent that is away, the first is %v", s.name, len(got), got[0])
+			t.Errorf("%s: %d series of an agent that does not run, the first is %v", s.name, len(got), got[0])
 		}
 	})
 	panels, _ := dashboard(t)
@@ -108,7 +108,7 @@ func agentRestart(t *testing.T, w *world) {
 	w.both(func(s *server) {
 		s.becomes(t, `up{job="prober"}`, 1)
 		s.becomes(t, `prober_target_ready{target="app"}`, 1)
-		// Each is there once, and of the last scrapes.
+		// Each series appears once, and comes from the last scrapes.
 		for _, expr := range []string{
 			`count by (target) (prober_target_info) != 1`,
 			`count by (target) (prober_target_ready) != 1`,
@@ -122,10 +122,10 @@ func agentRestart(t *testing.T, w *world) {
 		}
 		for name := range names(s.query(t, ours)) {
 			if !series[s][name] && !comes.MatchString(name) {
-				t.Errorf("%s: a series that was not there before the restart: %s", s.name, name)
+				t.Errorf("%s: a series that did not exist before the restart: %s", s.name, name)
 			}
 		}
-		// 5 a second; a counter that begins anew is no jump.
+		// There are 5 attempts a second. A counter that begins anew is no jump.
 		const rate = `rate(prober_probe_total{target="app",probe_type="Readiness",result="successful"}[30s])`
 		if got := s.one(t, rate); got.value <= 0 || got.value > 7 {
 			t.Errorf("%s: %s is %v", s.name, rate, got.value)

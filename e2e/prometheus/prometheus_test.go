@@ -22,7 +22,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
-// One world, in which one thing happens after the other.
+// All parts of this test run in one world, one after the other.
 func TestPrometheus(t *testing.T) {
 	w := newWorld(t)
 	for _, step := range []struct {
@@ -42,7 +42,7 @@ func TestPrometheus(t *testing.T) {
 		{"NativeHistograms", nativeHistograms},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { step.test(t, w) }) {
-			return // what follows builds on it
+			return // the next parts build on this one
 		}
 	}
 }
@@ -53,7 +53,7 @@ func (w *world) both(check func(*server)) {
 	check(w.honoured)
 }
 
-// The examples, as they are, please promtool and amtool; so do the agent's metrics.
+// promtool and amtool accept the examples as they are, and the agent's metrics.
 func files(t *testing.T, w *world) {
 	command(t, nil, "promtool", "check", "config", "../../examples/prometheus/prometheus.yml")
 	if amtool, err := exec.LookPath("amtool"); err == nil {
@@ -71,7 +71,7 @@ func files(t *testing.T, w *world) {
 	}
 }
 
-// Every rule of the mixin is loaded and has been evaluated without an error.
+// Prometheus has loaded every rule of the mixin, and has evaluated each without an error.
 func rulesLoad(t *testing.T, w *world) {
 	rendered := read(t, "../../mixin/rendered/alerts.yaml") + read(t, "../../mixin/rendered/rules.yaml")
 	want := len(regexp.MustCompile(`(?m)^ *(- )?(alert|record): `).FindAllString(rendered, -1))
@@ -101,8 +101,8 @@ func rulesLoad(t *testing.T, w *world) {
 	})
 }
 
-// A target's own label that the scrape attaches as well is renamed, or wins with
-// honor_labels; one that it does not attach stays as it is.
+// If the scrape attaches a label that a target has, too, the target's label is renamed, or wins
+// with honor_labels. Other labels of the target stay as they are.
 func labels(t *testing.T, w *world) {
 	for _, c := range []struct {
 		server *server
@@ -124,11 +124,11 @@ func labels(t *testing.T, w *world) {
 	}
 }
 
-// A target that fails is told of with its own labels, and so is its recovery.
+// The notice of a failing target, and of its recovery, has the target's own labels.
 func alert(t *testing.T, w *world) {
 	const name = "ProberTargetNotReady"
 	if n, ok := w.hook.find(name, "app", "firing"); ok {
-		t.Fatalf("the target is well, and there is %+v", n)
+		t.Fatalf("a notice about a healthy target: %+v", n)
 	}
 	w.app.is(t, "ill")
 	var firing notice
@@ -150,7 +150,7 @@ func alert(t *testing.T, w *world) {
 		t.Errorf("got annotations %v", firing.Annotations)
 	}
 	if n, ok := w.hook.find(name, "app", "resolved"); ok {
-		t.Errorf("the target is ill, and there is %+v", n)
+		t.Errorf("a notice of recovery about a failing target: %+v", n)
 	}
 
 	w.app.is(t, "well")
@@ -164,8 +164,8 @@ func alert(t *testing.T, w *world) {
 	}
 }
 
-// Of a target that is not live, or does not run, it is not told that it is not ready, and
-// that a probe cannot be attempted is no word about the target.
+// If a target is not live or does not run, no notice says that the target is not ready. If a
+// probe cannot be attempted, no notice is about the target.
 func otherAlerts(t *testing.T, w *world) {
 	w.gone.stop()
 	for _, c := range [][2]string{
@@ -185,12 +185,12 @@ func otherAlerts(t *testing.T, w *world) {
 	}
 	for _, name := range []string{"ProberTargetNotReady", "ProberTargetNotLive"} {
 		if n, ok := w.hook.find(name, "broken", "firing"); ok {
-			t.Errorf("there is %+v", n)
+			t.Errorf("unexpected notice %+v", n)
 		}
 	}
 }
 
-// state returns what the Alertmanager makes of an alert.
+// state returns the state of an alert in the Alertmanager.
 func (w *world) state(t *testing.T, name, target string) string {
 	t.Helper()
 	body, err := fetch("http://" + w.alerts + "/api/v2/alerts")
@@ -212,8 +212,7 @@ func (w *world) state(t *testing.T, name, target string) string {
 	return ""
 }
 
-// Quantiles are to be had of both sorts of histogram, and of those alone that each
-// server takes.
+// Quantiles work with both sorts of histogram. Each server has only the sort that it asks for.
 func histograms(t *testing.T, w *world) {
 	const of = `target="app",probe_type="Liveness",result="successful"`
 	if got := w.honoured.query(t, `prober_probe_duration_seconds_bucket`); len(got) != 0 {
@@ -223,7 +222,7 @@ func histograms(t *testing.T, w *world) {
 		t.Errorf("the native histogram has %v observations", got.value)
 	}
 	if got := w.renamed.query(t, `prober_probe_duration_seconds`); len(got) != 0 {
-		t.Errorf("there are %d native histograms where they are not asked for", len(got))
+		t.Errorf("%d native histograms at the server that does not ask for them", len(got))
 	}
 	for _, c := range []struct {
 		server *server
@@ -238,7 +237,7 @@ func histograms(t *testing.T, w *world) {
 		{w.renamed, `target_probe_type:prober_probe_duration_seconds:mean_rate10s{target="app",probe_type="Liveness"}`},
 		{w.renamed, `target_probe_type:prober_probe_duration_seconds:p99_rate10s{target="app",probe_type="Liveness"}`},
 	} {
-		// A slow machine may add to it. A bucket's bound is 9 % off at most.
+		// A slow machine may take longer. A bucket's bound is 9 % off at most.
 		if got := c.server.one(t, c.expr); got.value < 0.9*slow.Seconds() && c.server == w.honoured || got.value < 0.05 || got.value > 1 {
 			t.Errorf("%s: %s is %v, want about %v", c.server.name, c.expr, got.value, slow)
 		}
@@ -249,7 +248,7 @@ func histograms(t *testing.T, w *world) {
 func dashboards(t *testing.T, w *world) {
 	w.both(func(s *server) {
 		if asked := s.panels(t, ""); asked < 20 {
-			t.Errorf("%s: only %d queries were asked", s.name, asked)
+			t.Errorf("%s: the test found only %d queries", s.name, asked)
 		}
 	})
 	_, variables := dashboard(t)
@@ -266,8 +265,8 @@ func dashboards(t *testing.T, w *world) {
 	}
 }
 
-// panels waits until each query of the dashboard that has some text in it has data, and
-// returns how many there are.
+// panels waits until each query of the dashboard that contains a text has data, and returns the
+// number of these queries.
 func (s *server) panels(t *testing.T, with string) (asked int) {
 	t.Helper()
 	panels, _ := dashboard(t)
@@ -275,7 +274,7 @@ func (s *server) panels(t *testing.T, with string) (asked int) {
 		for _, target := range p.Targets {
 			expr := chosen(target.Expr)
 			if p.Title == agentsDown || !strings.Contains(expr, with) {
-				continue // the one is asked when an agent is down
+				continue // this panel has data only when an agent is down
 			}
 			asked++
 			testutil.Within(t, time.Minute, fmt.Sprintf("%s: panel %q %s has data: %s", s.name, p.Title, target.RefID, expr), func() bool {
@@ -287,8 +286,8 @@ func (s *server) panels(t *testing.T, with string) (asked int) {
 	return asked
 }
 
-// An agent without classic buckets: whoever takes native histograms has all that there was
-// before; whoever takes text has the means, and quantiles that are not a number.
+// The agent has no classic buckets. A server that asks for native histograms has everything as
+// before. A server that asks for text has the means, but its quantiles are not a number.
 func nativeHistograms(t *testing.T, w *world) {
 	const of = `target="app",probe_type="Liveness",result="successful"`
 	const count = `histogram_count(prober_probe_duration_seconds{` + of + `})`
@@ -305,7 +304,7 @@ func nativeHistograms(t *testing.T, w *world) {
 		return len(got) == 1 && got[0].value > before
 	})
 	if asked := native.panels(t, "histogram_"); asked < 3 {
-		t.Errorf("only %d queries of histograms were asked", asked)
+		t.Errorf("the test found only %d queries of histograms", asked)
 	}
 
 	text.becomes(t, `count(prober_probe_duration_seconds_bucket{`+of+`,le="+Inf"})`, 1)
@@ -322,5 +321,5 @@ func nativeHistograms(t *testing.T, w *world) {
 	}
 }
 
-// agentsDown is the panel that has data when an agent is down alone.
+// agentsDown is the panel that has data only when an agent is down.
 const agentsDown = "Agents down"

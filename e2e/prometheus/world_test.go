@@ -3,9 +3,9 @@
 
 //go:build e2e && linux
 
-// Package prometheus runs a real Prometheus, a real Alertmanager and the agent as it is
-// shipped: the files of examples/prometheus, the mixin's rules and its dashboard. `make
-// e2e-prometheus` installs what it needs and runs it.
+// Package prometheus runs a real Prometheus, a real Alertmanager and the shipped agent with the
+// files of examples/prometheus, the mixin's rules and its dashboard. `make e2e-prometheus`
+// installs the programs and runs the tests.
 package prometheus
 
 import (
@@ -26,9 +26,9 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
-// world is all that runs, with its files in one directory.
+// world has all running programs, with their files in one directory.
 type world struct {
-	t        *testing.T // it ends with this test
+	t        *testing.T // the test with which the world ends
 	dir      string
 	binary   string
 	agent    *agent
@@ -55,13 +55,13 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// short is the mixin for people who cannot wait.
+// short is a configuration of the mixin with short waits.
 const short = `{
 	window: '10s',
 	alerts:: std.mapWithKey(function(name, alert) alert { 'for': '2s' }, super.alerts),
 }`
 
-// targets is a file with a target for each state that there is.
+// targets returns a configuration with a target in each state.
 func (w *world) targets() string {
 	return fmt.Sprintf(`targets:
   - name: app # its readiness is what the test says; it can be restarted
@@ -86,7 +86,7 @@ type agent struct {
 	w          *world
 	name, addr string
 	file       string
-	flags      []string // beside those that every agent has
+	flags      []string // beside the flags of every agent
 	process    *process
 }
 
@@ -98,15 +98,15 @@ func (w *world) newAgent(t *testing.T, name, config string) *agent {
 	return a
 }
 
-// start starts the agent on its address, which it had before if it ran before.
+// start starts the agent on its address, the same at each start.
 func (a *agent) start(t *testing.T) {
 	t.Helper()
 	a.process = a.w.run(t, a.name, a.w.binary, append(a.flags, "--config.file="+a.file, "--web.listen-address="+a.addr)...)
 	testutil.Within(t, time.Minute, a.name+" serves", func() bool { return get("http://"+a.addr+"/-/ready") == nil })
 }
 
-// replacing returns a file of examples/ with some of its text replaced; each text must
-// be there.
+// replacing returns a file of examples/ with some of its text replaced. The file must contain
+// each text.
 func replacing(t *testing.T, file string, pairs ...string) string {
 	t.Helper()
 	text := read(t, filepath.Join("../../examples/prometheus", file))
@@ -119,8 +119,8 @@ func replacing(t *testing.T, file string, pairs ...string) string {
 	return text
 }
 
-// newPrometheus starts one with the example's file, in which the addresses and intervals
-// are replaced. The scrape attaches a namespace, as in Kubernetes.
+// newPrometheus starts a server with the example's file, and replaces the addresses and
+// intervals. The scrape attaches a namespace, as in Kubernetes.
 func (w *world) newPrometheus(t *testing.T, name string, classic bool) *server {
 	t.Helper()
 	pairs := []string{
@@ -148,8 +148,8 @@ func (w *world) newPrometheus(t *testing.T, name string, classic bool) *server {
 	return s
 }
 
-// newAlertmanager starts one with the example's file, in which the receiver's address and
-// the waits are replaced, and returns its address.
+// newAlertmanager starts an Alertmanager with the example's file, and replaces the receiver's
+// address and the waits. It returns its address.
 func (w *world) newAlertmanager(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(w.dir, "alertmanager.yml")
@@ -162,7 +162,7 @@ func (w *world) newAlertmanager(t *testing.T) string {
 	return addr
 }
 
-// hook takes what the Alertmanager delivers.
+// hook receives the deliveries of the Alertmanager.
 type hook struct {
 	url string
 
@@ -214,13 +214,13 @@ func (h *hook) find(alert, target, status string) (notice, bool) {
 	return notice{}, false
 }
 
-// process is a program that runs.
+// process is a running program.
 type process struct {
 	cmd *exec.Cmd
 	log string
 }
 
-// run starts a program, which ends with the world if nobody stops it before.
+// run starts a program, which ends with the world at the latest.
 func (w *world) run(t *testing.T, name, program string, args ...string) *process {
 	t.Helper()
 	log, err := os.OpenFile(filepath.Join(w.dir, name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
@@ -244,7 +244,7 @@ func (w *world) run(t *testing.T, name, program string, args ...string) *process
 	return p
 }
 
-// stop ends it, if it has not been ended, and waits for that.
+// stop ends the process, if it still runs, and waits for its end.
 func (p *process) stop(signal os.Signal) {
 	if p.cmd.ProcessState != nil {
 		return

@@ -3,8 +3,9 @@
 
 //go:build tools
 
-// Package k8s pins the programs that the tests of the source kubernetes run
-// against. Its module is its own, so that nothing of them reaches another.
+// Package k8s pins the versions of the programs that the tests of the source kubernetes run
+// against. The package has a module of its own, so that no other module gets dependencies from
+// it.
 package k8s
 
 import (

@@ -1,8 +1,8 @@
 // Copyright 2026 The prober_exporter Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The app command is an application to be probed: an HTTP server that can be told to
-// misbehave and, with arguments, commands for exec probes.
+// The app command is an application for probes: an HTTP server that misbehaves on demand and,
+// with arguments, commands for exec probes.
 package main
 
 import (
@@ -20,7 +20,7 @@ func main() {
 	if len(os.Args) > 1 {
 		os.Exit(command(os.Args[1:]))
 	}
-	// As the first process of a container it has no default for signals.
+	// The first process of a container has no default handling of signals.
 	term := make(chan os.Signal, 1)
 	signal.Notify(term, syscall.SIGTERM)
 	go func() {
@@ -39,7 +39,7 @@ func main() {
 	http.ListenAndServe(":8080", nil)
 }
 
-// eat eats memory until it is killed for that.
+// eat eats memory until the kernel kills the process.
 func eat() {
 	var eaten [][]byte
 	for {
@@ -52,7 +52,7 @@ func eat() {
 	}
 }
 
-// command does what an exec probe asks for: "ask PATH" is a request to the application.
+// command runs the command of an exec probe. "ask PATH" makes a request to the application.
 func command(args []string) int {
 	switch args[0] {
 	case "exit":
@@ -64,7 +64,7 @@ func command(args []string) int {
 	case "turns":
 		for i := range 3 {
 			fmt.Fprintf(os.Stdout, "out%d ", i)
-			time.Sleep(50 * time.Millisecond) // two pipes: the runtime knows no other order
+			time.Sleep(50 * time.Millisecond) // only a pause keeps the order of two pipes
 			fmt.Fprintf(os.Stderr, "err%d ", i)
 			time.Sleep(50 * time.Millisecond)
 		}
