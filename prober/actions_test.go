@@ -6,6 +6,7 @@ package prober
 import (
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"net/http/httptest"
@@ -18,6 +19,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/needs"
 	"github.com/prober-exporter/prober_exporter/prober/action"
 	"github.com/prober-exporter/prober_exporter/prober/action/actiontest"
+	"github.com/prober-exporter/prober_exporter/prober/action/dial"
 )
 
 // Each action that the file can have has an implementation, and no other action has.
@@ -86,6 +88,54 @@ func TestIPv6(t *testing.T) {
 	if got := actiontest.Attempt(t, grpcProbe(address, 50*time.Millisecond, "", "")); got.Output != want {
 		t.Errorf("grpc: got %+v, want %s", got, want)
 	}
+}
+
+// A zone says which interface leads to an address. Every action connects through that interface.
+func TestZone(t *testing.T) {
+	for name, f := range map[string]action.Func{
+		"httpGet":   httpProbe(linkLocal(t, actiontest.Web(t, actiontest.Site())), 10*time.Second, config.HTTPGet{Path: "/"}),
+		"tcpSocket": tcpProbe(linkLocal(t, actiontest.Raw(t, actiontest.Mute)), 10*time.Second),
+		"grpc":      grpcProbe(linkLocal(t, actiontest.RPC(t, false, true)), 10*time.Second, "", ""),
+	} {
+		if got := actiontest.Attempt(t, f); !got.Success {
+			t.Errorf("%s: got %+v, want success", name, got)
+		}
+	}
+}
+
+// linkLocal returns a link-local address with its zone. Connections to the address end at server.
+func linkLocal(t *testing.T, server string) string {
+	t.Helper()
+	interfaces, err := net.Interfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range interfaces {
+		addresses, _ := i.Addrs()
+		for _, a := range addresses {
+			ip, ok := a.(*net.IPNet)
+			if !ok || ip.IP.To4() != nil || !ip.IP.IsLinkLocalUnicast() {
+				continue
+			}
+			host := ip.IP.String() + "%" + i.Name
+			l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+			if err != nil {
+				continue
+			}
+			_, port := actiontest.Split(actiontest.RawOn(t, l, func(conn net.Conn) {
+				to, err := net.Dial("tcp", server)
+				if err != nil {
+					return
+				}
+				defer to.Close()
+				go io.Copy(to, conn)
+				io.Copy(conn, to)
+			}))
+			return dial.HostPort(host, port)
+		}
+	}
+	needs.Missing(t, "a link-local IPv6 address")
+	return ""
 }
 
 // httpProbe returns an httpGet action.

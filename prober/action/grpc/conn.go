@@ -107,7 +107,8 @@ func (a *attempt) talk(socket net.Conn, ready time.Time) ending {
 	return newCall(a, conn, s, ahead).run()
 }
 
-// dial connects, to an IP address by hand, because a net.Dialer costs more than the question.
+// dial connects, to an IP address by hand if possible, because a net.Dialer costs more than the
+// question.
 func (a *attempt) dial(until time.Time) (net.Conn, error) {
 	if a.literal.IsValid() {
 		return dial.IP(a.ctx, a.literal, &a.watch, until)

@@ -33,7 +33,7 @@ import (
 // check is what the attempts of a grpc probe share.
 type check struct {
 	address string
-	literal netip.AddrPort // the address, if no look-up is needed
+	literal netip.AddrPort // the address, if it can be dialed by hand
 	timeout time.Duration
 	dialer  *net.Dialer
 	tls     *tls.Config // nil in plaintext
@@ -51,9 +51,7 @@ func New(t *config.Target, p *config.Probe) action.Func {
 		// The linger of NewDialer, set before a socket is connected, costs allocations.
 		dialer: &net.Dialer{KeepAlive: -1},
 	}
-	if ip, err := netip.ParseAddr(t.Host); err == nil && p.GRPC.Port == int(uint16(p.GRPC.Port)) {
-		g.literal = netip.AddrPortFrom(ip, uint16(p.GRPC.Port))
-	}
+	g.literal, _ = dial.Literal(t.Host, p.GRPC.Port)
 	encrypted := p.GRPC.Mode == "TLS"
 	g.question = newQuestion(g.address, encrypted, p.GRPC.Service, p.Timeout)
 	if encrypted {
