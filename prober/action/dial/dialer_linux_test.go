@@ -4,11 +4,15 @@
 package dial
 
 import (
+	"context"
 	"errors"
 	"net"
+	"net/netip"
 	"os"
 	"slices"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -101,4 +105,42 @@ func TestLiteral(t *testing.T) {
 			}
 		}
 	}
+}
+
+// At the end of an attempt, a dial ends if its socket is not connected. If the socket is connected,
+// the agent itself has something to do, and the dial goes on for a while.
+func TestNameWaitsForTheAgent(t *testing.T) {
+	address := actiontest.Raw(t, actiontest.Mute)
+	to := addrPort(t, address)
+	for name, ahead := range map[string]bool{"not connected": false, "connected": true} {
+		synctest.Test(t, func(t *testing.T) {
+			dialer := &net.Dialer{Control: func(_, _ string, socket syscall.RawConn) error {
+				if ahead {
+					var err error
+					if socket.Control(func(fd uintptr) { err = connectHere(int(fd), to) }); err != nil {
+						return err
+					}
+				}
+				time.Sleep(time.Second + Stretch/2)
+				return nil
+			}}
+			conn, err := Name(t.Context(), dialer, address, NewStopwatch(time.Second), false)
+			if err == nil {
+				conn.Close()
+			}
+			if (err == nil) != ahead || err != nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("%s: error %v", name, err)
+			}
+		})
+	}
+}
+
+// connectHere connects a socket to a server on this machine.
+func connectHere(fd int, to netip.AddrPort) error {
+	address := &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()}
+	err := connectTo(fd, address)
+	for pending(err) {
+		err = connectTo(fd, address)
+	}
+	return err
 }

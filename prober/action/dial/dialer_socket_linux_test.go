@@ -166,6 +166,35 @@ func TestSocketWaits(t *testing.T) {
 	}
 }
 
+// At the end of an attempt, a look shows whether the socket is connected by now. The user's own
+// deadline ends the wait without a look.
+func TestSocketLooksAtTheEnd(t *testing.T) {
+	to := addrPort(t, actiontest.Raw(t, actiontest.Mute))
+	for _, c := range []struct {
+		ended bool
+		until time.Time
+	}{{true, time.Time{}}, {false, Past}} {
+		fd, address, err := open(to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := connectHere(fd, to); err != nil {
+			t.Fatal(err)
+		}
+		s := &socket{file: os.NewFile(uintptr(fd), "tcp"), to: to}
+		defer s.Close()
+		if err := s.SetDeadline(Past); err != nil {
+			t.Fatal(err)
+		}
+		watch := NewStopwatch(10 * time.Second)
+		watch.ended = c.ended
+		err = s.await(t.Context(), address, &TimedConn{Conn: s, Watch: watch, write: c.until})
+		if (err == nil) != c.ended || err != nil && !RanOut(err) {
+			t.Errorf("ended %t: error %v", c.ended, err)
+		}
+	}
+}
+
 // If a server begins to accept late, the attempt still connects: the system asks again after a
 // second.
 func TestSocketIsThereLater(t *testing.T) {

@@ -8,16 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/prober-exporter/prober_exporter/internal/testutil"
 	"github.com/prober-exporter/prober_exporter/prober/action"
-	"github.com/prober-exporter/prober_exporter/prober/action/actiontest"
 )
 
 const ms = time.Millisecond
@@ -121,6 +118,51 @@ func TestStopwatchJudges(t *testing.T) {
 	})
 }
 
+// A look-up without a result is a failure, as for the kubelet, even if the agent was busy. Only
+// the end of the attempt makes it one.
+func TestStopwatchOutwaits(t *testing.T) {
+	for ended, want := range map[bool]action.Reason{true: action.Timeout, false: action.AgentLate} {
+		synctest.Test(t, func(t *testing.T) {
+			s := NewStopwatch(100 * ms)
+			if !ended {
+				s.outwait()
+			}
+			run(s, 600*ms, 600*ms)
+			if ended {
+				s.outwait()
+			}
+			if got, _ := s.Judge(action.Outcome{Reason: action.Timeout}, nil); got.Reason != want {
+				t.Errorf("ended %t: got %+v, want %s", ended, got, want)
+			}
+		})
+	}
+}
+
+// If the wait for a connection has ended for want of time, any error is that of the time.
+// Otherwise only a timeout after the end of the attempt is.
+func TestStopwatchRanOut(t *testing.T) {
+	for _, c := range []struct {
+		gaveUp, ended bool
+		err           error
+		want          bool
+	}{
+		{true, false, io.EOF, true},
+		{true, true, io.EOF, true},
+		{false, true, io.EOF, false},
+		{false, true, os.ErrDeadlineExceeded, true},
+		{false, false, os.ErrDeadlineExceeded, false},
+	} {
+		s := NewStopwatch(time.Second)
+		s.ended = c.ended
+		if c.gaveUp {
+			s.giveUp()
+		}
+		if got := s.RanOut(c.err); got != c.want {
+			t.Errorf("%+v: got %t", c, got)
+		}
+	}
+}
+
 // key is the key of a value in a context.
 type key struct{}
 
@@ -163,74 +205,17 @@ func TestStopwatchContext(t *testing.T) {
 	})
 }
 
-// pair returns a connection to a server of this process.
-func pair(t *testing.T) (client, server net.Conn) {
-	t.Helper()
-	served := make(chan net.Conn, 1)
-	address := actiontest.Raw(t, func(conn net.Conn) {
-		served <- conn
-		<-t.Context().Done()
+// The deadline of a context is the earlier of its parent's and its attempt's.
+func TestStopwatchContextDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for parent, want := range map[time.Duration]time.Duration{500 * ms: 500 * ms, time.Hour: time.Second + 2*Stretch} {
+			outer, stop := context.WithTimeout(t.Context(), parent)
+			ctx, cancel := NewStopwatch(time.Second).Context(outer, true, nil)
+			if until, ok := ctx.Deadline(); !ok || time.Until(until) != want {
+				t.Errorf("parent's in %v: deadline in %v, %t; want %v", parent, time.Until(until), ok, want)
+			}
+			cancel()
+			stop()
+		}
 	})
-	client, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { client.Close() })
-	return client, <-served
-}
-
-// After the end of an attempt, reads return up to 128 KiB that have arrived, and the end of the
-// stream. They do not wait for more.
-func TestTimedConnLooks(t *testing.T) {
-	client, server := pair(t)
-	s := NewStopwatch(time.Hour)
-	conn := &TimedConn{Conn: client, Watch: s}
-	s.spent = s.timeout
-	s.Tick()
-	past := conn.SetDeadline(time.Time{})
-	buffer := make([]byte, 300<<10)
-	if n, err := conn.Read(buffer); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) || past != nil {
-		t.Errorf("read %d bytes, error %v, from a silent server", n, err)
-	}
-	if n, err := conn.Write([]byte("x")); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("wrote %d bytes, error %v", n, err)
-	}
-	go func() {
-		server.Write([]byte("answer"))
-		server.(*net.TCPConn).CloseWrite()
-	}()
-	var heard []byte
-	testutil.Until(t, "the client has read the answer and its end", func() bool {
-		n, err := conn.Read(buffer)
-		heard = append(heard, buffer[:n]...)
-		return errors.Is(err, io.EOF)
-	})
-	if string(heard) != "answer" {
-		t.Errorf("read %q", heard)
-	}
-
-	client, flood := pair(t)
-	conn = &TimedConn{Conn: client, Watch: s}
-	_ = conn.SetDeadline(time.Time{})
-	go func() { _, _ = flood.Write(make([]byte, 1<<20)) }()
-	read := len(heard)
-	testutil.Until(t, "the client reads no more", func() bool {
-		n, err := conn.Read(buffer)
-		read += n
-		return n == 0 && read == lateBytes && errors.Is(err, os.ErrDeadlineExceeded)
-	})
-}
-
-// A deadline of the user's own holds, however long the attempt may take.
-func TestTimedConnDeadline(t *testing.T) {
-	client, _ := pair(t)
-	conn := &TimedConn{Conn: client, Watch: NewStopwatch(time.Hour)}
-	_ = conn.SetDeadline(time.Time{})
-	_ = conn.SetReadDeadline(time.Now().Add(20 * ms))
-	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) || conn.Watch.Over() {
-		t.Errorf("error %v", err)
-	}
-	if _, err := conn.Write([]byte("x")); err != nil {
-		t.Errorf("error %v of a write", err)
-	}
 }
