@@ -19,6 +19,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
 	"github.com/prober-exporter/prober_exporter/prober/action"
 	"github.com/prober-exporter/prober_exporter/prober/action/actiontest"
 	"github.com/prober-exporter/prober_exporter/prober/action/dial"
@@ -174,5 +175,53 @@ func TestGRPCForeignStatus(t *testing.T) {
 		if s.speaksOther(status, true); !s.ended || !strings.Contains(s.outcome.Output, want) {
 			t.Errorf("%s: got %+v, want %q", status, s.outcome, want)
 		}
+	}
+}
+
+// An attempt ends its connection gracefully. After the deadline, or a stop, the attempt resets the
+// connection, so that its close waits for no peer.
+func TestGRPCHangsUp(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		byHand        bool
+		over, stopped bool
+	}{
+		{"by hand", true, false, false},
+		{"by hand, over", true, true, false},
+		{"by hand, stopped", true, false, true},
+		{"by net.Dialer", false, false, false},
+		{"by net.Dialer, over", false, true, false},
+	} {
+		ended := make(chan error, 1)
+		address := actiontest.Raw(t, func(conn net.Conn) {
+			_, err := conn.Read(make([]byte, 1))
+			ended <- err
+		})
+		g := checkOf(time.Minute)
+		g.address, g.dialer = address, &net.Dialer{}
+		if c.byHand {
+			g.literal, _ = dial.Literal(actiontest.Split(address))
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		a := &attempt{check: g, ctx: ctx}
+		a.watch.Start(time.Minute)
+		var err error
+		if a.socket, err = a.dial(time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		a.timed = dial.TimedConn{Conn: a.socket, Watch: &a.watch}
+		if c.over {
+			a.watch.Start(time.Millisecond)
+			testutil.Until(t, "the attempt is over", func() bool { a.watch.Tick(); return a.watch.Over() })
+		}
+		if c.stopped {
+			stop()
+		}
+		a.hangUp()
+		got := testutil.Receive(t, ended, "the end of the connection")
+		if reset := c.over || c.stopped; errors.Is(got, syscall.ECONNRESET) != reset || errors.Is(got, io.EOF) == reset {
+			t.Errorf("%s: the server sees %v, want a reset: %t", c.name, got, reset)
+		}
+		stop()
 	}
 }

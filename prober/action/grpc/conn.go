@@ -148,11 +148,11 @@ func (a *attempt) hear(err error) {
 	}
 }
 
-// hangUp closes the connection. After the deadline hangUp does not wait for the peer, although
-// the socket lingers.
+// hangUp closes the connection. After the deadline or a stop, hangUp does not wait for the peer,
+// although the socket lingers.
 func (a *attempt) hangUp() {
-	if tcp, ok := a.socket.(*net.TCPConn); ok && a.watch.Over() {
-		_ = tcp.SetLinger(0)
+	if a.watch.Over() || a.ctx.Err() != nil {
+		_ = a.timed.SetLinger(0)
 	}
 	_ = a.socket.Close()
 }
