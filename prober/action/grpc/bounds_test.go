@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -89,7 +90,8 @@ func TestGRPCTimeToConnect(t *testing.T) {
 	}
 }
 
-// A glance is enough for a plain good answer with headers of 8 KiB, but not with larger headers.
+// A glance is enough for a plain good answer with headers of 8 KiB, even byte by byte, but not with
+// larger headers.
 func TestGRPCGlance(t *testing.T) {
 	for size, want := range map[int]bool{0: true, 2649: true, 2650: false} {
 		var answer bytes.Buffer
@@ -107,7 +109,7 @@ func TestGRPCGlance(t *testing.T) {
 		status, ok := s.glance(struct {
 			io.Reader
 			io.Writer
-		}{&answer, io.Discard})
+		}{iotest.OneByteReader(&answer), io.Discard})
 		if ok != want || ok && status != 1 {
 			t.Errorf("headers of 3 × %d bytes: glance %t, want %t; unpacked %d bytes, status %d", size, ok, want, s.headers, status)
 		}
@@ -175,6 +177,53 @@ func TestGRPCForeignStatus(t *testing.T) {
 		if s.speaksOther(status, true); !s.ended || !strings.Contains(s.outcome.Output, want) {
 			t.Errorf("%s: got %+v, want %q", status, s.outcome, want)
 		}
+	}
+}
+
+// A client keeps to the window of its stream while the server changes the windows of all streams.
+func TestGRPCKeepsToTheWindow(t *testing.T) {
+	const service = "a.b.C" // in a message of 12 bytes
+	address := actiontest.Raw(t, script(func(p *peer) {
+		sent := 0
+		// upTo reports whether the client sends so much, and no more before it answers a PING.
+		upTo := func(want int) bool {
+			p.WritePing(false, [8]byte{})
+			for ponged := false; !ponged || sent < want; {
+				frame, err := p.ReadFrame()
+				if err != nil {
+					return false
+				}
+				switch frame := frame.(type) {
+				case *http2.DataFrame:
+					sent += int(frame.Length)
+				case *http2.PingFrame:
+					ponged = true
+				}
+			}
+			return sent == want
+		}
+		initial := func(window uint32) {
+			p.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: window})
+		}
+		initial(3)
+		p.headers()
+		if !upTo(3) { // the first request has come before the settings
+			return
+		}
+		initial(5)
+		if !upTo(5) {
+			return
+		}
+		initial(2) // the window is 3 bytes short
+		p.WriteWindowUpdate(1, 4)
+		if !upTo(6) {
+			return
+		}
+		p.WriteWindowUpdate(1, 100)
+		p.rest(p.request())
+	}))
+	if got := actiontest.Attempt(t, grpcProbe(address, 10*time.Second, service, "")); !got.Success {
+		t.Errorf("got %+v", got)
 	}
 }
 
