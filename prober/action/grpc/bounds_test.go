@@ -146,6 +146,17 @@ func TestGRPCServing(t *testing.T) {
 	}
 }
 
+// The text of a failure has the server's message without percent-encoding (rule 12.3). A message
+// that is not percent-encoded correctly stays as it is.
+func TestGRPCMessage(t *testing.T) {
+	for message, want := range map[string]string{"no%20disk: 5%25": "no disk: 5%", "5% left": "5% left", "plain": "plain"} {
+		got := checkOf(time.Second).failedWith(5, message)
+		if want := "error: health rpc probe failed: rpc error: code = NotFound desc = " + want; got.Output != want {
+			t.Errorf("%q: got %q, want %q", message, got.Output, want)
+		}
+	}
+}
+
 // An answer may use the whole window of 64 KiB, and not a byte more.
 func TestGRPCWindow(t *testing.T) {
 	for size, want := range map[int]bool{window: true, window + 1: false} {
