@@ -138,6 +138,42 @@ func TestStopwatchOutwaits(t *testing.T) {
 	}
 }
 
+// A connection that the agent sees only after the end of the attempt makes the timeout the agent's
+// own. A connection that the agent sees before the end does not.
+func TestStopwatchMisses(t *testing.T) {
+	for ended, want := range map[bool]action.Reason{true: action.AgentLate, false: action.Timeout} {
+		synctest.Test(t, func(t *testing.T) {
+			s := NewStopwatch(time.Second)
+			if !ended {
+				s.miss()
+			}
+			run(s, times(8, 125*ms)...)
+			if ended {
+				s.miss()
+			}
+			if got, _ := s.Judge(action.Outcome{Reason: action.Timeout}, nil); got.Reason != want {
+				t.Errorf("ended %t: got %+v, want %s", ended, got, want)
+			}
+		})
+	}
+}
+
+// The last step within the timeout ends with the timeout. Steps after that have their full length.
+func TestStopwatchSteps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewStopwatch(time.Second)
+		for spent, want := range map[time.Duration]time.Duration{0: 125 * ms, 900 * ms: 100 * ms, time.Second: 125 * ms, 1100 * ms: 125 * ms} {
+			s.spent = spent
+			if got := time.Until(s.Begin()); got != want {
+				t.Errorf("%v spent: a step of %v, want %v", spent, got, want)
+			}
+		}
+		if s.ended = true; !s.Begin().Equal(Past) {
+			t.Errorf("ended: a step until %v", s.Begin())
+		}
+	})
+}
+
 // If the wait for a connection has ended for want of time, any error is that of the time.
 // Otherwise only a timeout after the end of the attempt is.
 func TestStopwatchRanOut(t *testing.T) {
@@ -216,6 +252,28 @@ func TestStopwatchContextDeadline(t *testing.T) {
 			}
 			cancel()
 			stop()
+		}
+	})
+}
+
+// If the agent is late for the end of an attempt, the context's end waits for one more step, and
+// not for another, however late the agent is again.
+func TestStopwatchContextWaitsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, began := NewStopwatch(time.Second), time.Now()
+		delay := func() bool {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.upTo = s.upTo.Add(-40 * ms)
+			return false
+		}
+		ctx, cancel := s.Context(t.Context(), false, delay)
+		defer cancel()
+		time.Sleep(990 * ms)
+		delay()
+		<-ctx.Done()
+		if took := time.Since(began); took != 1125*ms {
+			t.Errorf("took %v, want 1.125s", took)
 		}
 	})
 }
