@@ -134,7 +134,7 @@ func linkLocal(t *testing.T, server string) string {
 			return dial.HostPort(host, port)
 		}
 	}
-	needs.Missing(t, "a link-local IPv6 address")
+	t.Skip("no interface has a link-local address") //nolint:forbidigo // no right would help: a machine may have loopback alone
 	return ""
 }
 
