@@ -24,7 +24,7 @@ type Probe struct {
 	SuccessThreshold int
 	FailureThreshold int
 
-	// TerminationGracePeriodSeconds is validated and shown, without effect.
+	// TerminationGracePeriodSeconds has no effect unless the target has a Restart.
 	TerminationGracePeriodSeconds *int64
 }
 
@@ -109,13 +109,7 @@ var actions = []actionKind{
 			// A command has no NUL, or it is a mistake.
 			p.Exec = one(c.commands, strings.Join(p.Exec.Command, "\x00"), p.Exec)
 		},
-		fill: func(p *Probe, n *yaml.Node) {
-			command := list()
-			for _, arg := range p.Exec.Command {
-				command.Content = append(command.Content, text(arg))
-			}
-			add(n, "command", command)
-		},
+		fill: func(p *Probe, n *yaml.Node) { p.Exec.fill(n) },
 	},
 	{
 		name:   "httpGet",
@@ -314,6 +308,14 @@ func (d *decoder) grpc(v value) *GRPC {
 		Service: service,
 		Mode:    d.enum(o.get("mode"), "Plaintext", "TLS"),
 	}
+}
+
+func (e *Exec) fill(n *yaml.Node) {
+	command := list()
+	for _, arg := range e.Command {
+		command.Content = append(command.Content, text(arg))
+	}
+	add(n, "command", command)
 }
 
 func (h *HTTPGet) fill(n *yaml.Node) {

@@ -29,6 +29,8 @@ type Target struct {
 	StartupProbe   *Probe
 	ReadinessProbe *Probe
 	LivenessProbe  *Probe
+
+	Restart *Restart // nil: the agent does not restart the target
 }
 
 // Probe returns the target's probe of a kind, nil if it has none.

@@ -5,6 +5,8 @@ package config
 
 import (
 	"net/netip"
+	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 )
@@ -101,3 +103,47 @@ func validHostName(s string) bool {
 		return r == unicode.ReplacementChar || !unicode.In(r, unicode.L, unicode.M, unicode.N)
 	}) < 0
 }
+
+// signals are the names of signals other than real-time ones, as a container's stopSignal in
+// Kubernetes may have them.
+var signals = []string{
+	"SIGABRT", "SIGALRM", "SIGBUS", "SIGCHLD", "SIGCONT", "SIGFPE", "SIGHUP", "SIGILL", "SIGINT", "SIGIO", "SIGKILL",
+	"SIGPIPE", "SIGPROF", "SIGPWR", "SIGQUIT", "SIGSEGV", "SIGSTKFLT", "SIGSTOP", "SIGSYS", "SIGTERM", "SIGTRAP",
+	"SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGURG", "SIGUSR1", "SIGUSR2", "SIGVTALRM", "SIGWINCH", "SIGXCPU", "SIGXFSZ",
+}
+
+// validSignal reports whether s is the name of a signal.
+func validSignal(s string) bool {
+	_, realTime := RealTimeSignal(s)
+	return realTime || slices.Contains(signals, s)
+}
+
+// firstRealTime and lastRealTime are the numbers of SIGRTMIN and SIGRTMAX, as in the C library.
+const firstRealTime, lastRealTime = 34, 64
+
+// RealTimeSignal returns the number of a real-time signal by its name: SIGRTMIN, SIGRTMIN+1 to
+// SIGRTMIN+15, SIGRTMAX-14 to SIGRTMAX-1, or SIGRTMAX.
+func RealTimeSignal(name string) (number int, ok bool) {
+	for i := range 16 {
+		offset := strconv.Itoa(i)
+		switch {
+		case name == "SIGRTMIN+"+offset && i > 0, name == "SIGRTMIN" && i == 0:
+			return firstRealTime + i, true
+		case name == "SIGRTMAX-"+offset && 0 < i && i < 15, name == "SIGRTMAX" && i == 0:
+			return lastRealTime - i, true
+		}
+	}
+	return 0, false
+}
+
+// validService reports whether s is the name of a systemd service: letters, digits, ':', '-',
+// '_', '.' and '\\', perhaps with an instance behind '@', and the suffix .service.
+func validService(s string) bool {
+	const longest = 255
+	name, ok := strings.CutSuffix(s, ".service")
+	prefix, instance, template := strings.Cut(name, "@")
+	return ok && len(s) <= longest && prefix != "" && only(prefix, unitName) &&
+		(!template || instance != "" && only(instance, unitName+"@"))
+}
+
+const unitName = alphanumeric + `:-_.\`

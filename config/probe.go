@@ -44,12 +44,13 @@ func (d *decoder) probe(v value, kind gate.Kind, t *Target) *Probe {
 		v := o.get("successThreshold")
 		d.wrong(v, "must be 1, is %s", clip(v.node.Value))
 	}
-	p.TerminationGracePeriodSeconds = d.gracePeriod(o.get("terminationGracePeriodSeconds"), kind)
+	p.TerminationGracePeriodSeconds = d.gracePeriod(o.get("terminationGracePeriodSeconds"), kind, t)
 	d.action(o, p, t)
 	return d.shared.probe(p)
 }
 
-func (d *decoder) gracePeriod(v value, kind gate.Kind) *int64 {
+// gracePeriod returns the grace period of a probe of t, whose restart block is known already.
+func (d *decoder) gracePeriod(v value, kind gate.Kind, t *Target) *int64 {
 	if !v.set() {
 		return nil
 	}
@@ -58,7 +59,7 @@ func (d *decoder) gracePeriod(v value, kind gate.Kind) *int64 {
 		return nil
 	}
 	n := d.integer(v, 1, math.MaxInt64, positive, "must be less than or equal to 9223372036854775807")
-	if n > 0 {
+	if n > 0 && t.Restart == nil {
 		d.noticef(Info, v.line, v.path(), "has no effect here: keep the key on the container's own probe")
 	}
 	return &n

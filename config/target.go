@@ -41,6 +41,7 @@ func (d *decoder) config(root *yaml.Node) *Config {
 			c.Targets = append(c.Targets, t)
 		}
 	}
+	d.noticeDrain(items, c)
 	return c
 }
 
@@ -71,7 +72,7 @@ func (d *decoder) manifest(root *yaml.Node) {
 // target returns a target. lines has the names so far.
 func (d *decoder) target(v value, lines map[string]int) (Target, bool) {
 	o, ok := d.object(v, "name", "host", "ports", "env", "labels", "instance",
-		probeKeys[gate.Startup], probeKeys[gate.Readiness], probeKeys[gate.Liveness])
+		probeKeys[gate.Startup], probeKeys[gate.Readiness], probeKeys[gate.Liveness], "restart")
 	if !ok {
 		return Target{}, false
 	}
@@ -83,6 +84,7 @@ func (d *decoder) target(v value, lines map[string]int) (Target, bool) {
 		Labels: d.labels(o.get("labels")),
 	}
 	t.Instance = d.instance(o.get("instance"), &t)
+	t.Restart = d.restart(o.get("restart"), &t)
 	probes := [gate.NumKinds]**Probe{&t.StartupProbe, &t.ReadinessProbe, &t.LivenessProbe}
 	some := false
 	for _, k := range gate.Kinds() {
@@ -96,6 +98,7 @@ func (d *decoder) target(v value, lines map[string]int) (Target, bool) {
 	}
 	d.listeners(o.get("instance"), &t)
 	d.noticeBoots(o.get(probeKeys[gate.Liveness]), &t)
+	d.checkRestart(o.get("restart"), &t)
 	return t, true
 }
 

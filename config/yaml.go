@@ -74,6 +74,9 @@ func (t *Target) node() *yaml.Node {
 			add(n, probeKeys[k], p.node())
 		}
 	}
+	if t.Restart != nil {
+		add(n, "restart", t.Restart.node())
+	}
 	return n
 }
 
