@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -30,6 +31,7 @@ type Container struct {
 		StartedAt string
 	}
 	RestartCount int
+	Config       struct{ StopSignal string } // empty: SIGTERM
 	HostConfig   struct {
 		RestartPolicy struct {
 			Name              string
@@ -64,6 +66,37 @@ func (c *Client) Inspect(ctx context.Context, name string) (*Container, error) {
 		return nil, fmt.Errorf("inspect container %q: %w", name, err)
 	}
 	return found, nil
+}
+
+// Life returns the ID of the container's present or last life: a restart keeps the container's
+// own ID.
+func (c *Container) Life() string {
+	return c.ID[:min(shortID, len(c.ID))] + lifeMark + c.StartedAt.Format(time.RFC3339Nano)
+}
+
+// OfLife returns the beginning of the ID of the container that has that life.
+func OfLife(life string) (id string, ok bool) {
+	id, _, ok = strings.Cut(life, lifeMark)
+	return id, ok && IsIDPrefix(id)
+}
+
+const (
+	shortID  = 12
+	lifeMark = "@"
+)
+
+// Restart stops a container, waits for its end, at most for grace, which the daemon counts in
+// whole seconds, and starts the container again. A daemon that has got the request goes on
+// whether the caller waits or not. Restart would start a container that does not run.
+func (c *Client) Restart(ctx context.Context, id string, grace time.Duration) error {
+	seconds := int64((grace + time.Second - 1) / time.Second)
+	path := "/containers/" + url.PathEscape(id) + "/restart?t=" + strconv.FormatInt(seconds, 10)
+	answer, err := c.open(ctx, http.MethodPost, c.versioned(path), nil)
+	if err != nil {
+		return fmt.Errorf("restart container %q: %w", id, err)
+	}
+	answer.Close()
+	return nil
 }
 
 // List lists the containers that have a label, given as name=value, running or not.

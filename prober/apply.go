@@ -46,7 +46,7 @@ func (m *Manager) apply(cfg *config.Config) (cut []*leaver, entries []entry, err
 	for i := range cfg.Targets {
 		c := &cfg.Targets[i]
 		configs[c.Name] = c
-		if was := beforeByName[c.Name]; was != nil && reflect.DeepEqual(was.cfg, c) {
+		if was := beforeByName[c.Name]; was != nil && sameProbing(was.cfg, c) {
 			after[i], byName[c.Name] = was, was
 			continue
 		}
@@ -101,6 +101,17 @@ func (m *Manager) apply(cfg *config.Config) (cut []*leaver, entries []entry, err
 		}
 	}
 	return cut, entries, nil
+}
+
+// sameProbing reports whether two configurations of a target are equal but for what only others
+// read, so that the target need not change.
+func sameProbing(a, b *config.Target) bool {
+	if a.Restart == nil && b.Restart == nil {
+		return reflect.DeepEqual(a, b)
+	}
+	x, y := *a, *b
+	x.Restart, y.Restart = nil, nil
+	return reflect.DeepEqual(x, y)
 }
 
 // startAll plans the first turn of every probe. A probe that goes on as before a reload

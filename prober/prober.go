@@ -17,6 +17,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/gate"
 	"github.com/prober-exporter/prober_exporter/prober/action"
+	"github.com/prober-exporter/prober_exporter/prober/instance"
 )
 
 // ErrStopping is the error of Apply after Stop.
@@ -29,6 +30,11 @@ type Options struct {
 	// MaxInFlight bounds how many attempts run at a time, in addition to the limit of open
 	// files; 0 means HighestInFlight, which is also the maximum.
 	MaxInFlight int
+
+	// NewAction and NewSource, if not nil, replace the actions and sources of the configuration,
+	// for tests in which time stands still. NewSource returns nil for a static target.
+	NewAction func(*config.Target, *config.Probe) action.Func
+	NewSource func(*config.Instance, *slog.Logger) instance.Watcher
 }
 
 // Manager runs the probes of a configuration. It owns every goroutine and timer that it
@@ -79,7 +85,13 @@ func New(opts Options) *Manager {
 		slots:     newSlots(most(OpenFiles(), opts.MaxInFlight)),
 		epoch:     time.Now(),
 	}
-	m.sources = sources{log: m.log, make: newWatcher, changed: m.sourceChanged, running: map[sourceKey]*watching{}}
+	if opts.NewAction != nil {
+		m.newAction = opts.NewAction
+	}
+	if opts.NewSource == nil {
+		opts.NewSource = newWatcher
+	}
+	m.sources = sources{log: m.log, make: opts.NewSource, changed: m.sourceChanged, running: map[sourceKey]*watching{}}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	return m
 }

@@ -5,6 +5,7 @@ package prober
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"time"
 
@@ -53,6 +54,38 @@ func (m *Manager) Target(name string, d Detail) (TargetStatus, bool) {
 		return TargetStatus{}, false
 	}
 	return t.status(d, time.Now()), true
+}
+
+// Look makes the source of a target look afresh, if the source can, and returns the state of the
+// target after the look. seen says that the target exists, and that the instance of the state is
+// what its source sees at this moment: not the last view from before some trouble, nor an
+// instance that stands in for another until a source has seen it. seen is false if ctx ends
+// before the look.
+func (m *Manager) Look(ctx context.Context, name string, d Detail) (s TargetStatus, seen bool) {
+	t := m.find(name)
+	if t == nil {
+		return TargetStatus{}, false
+	}
+	if t.source.CanLook() {
+		t.source.Look(ctx)
+	}
+	logAll(t.refresh(time.Now()))
+	seen = ctx.Err() == nil && t.source.Sees(name)
+	s = t.status(d, time.Now())
+	// A reload may have replaced the target, which then changes no more.
+	return s, seen && m.find(name) == t && t.isSeen(s.Instance)
+}
+
+// isSeen reports whether an instance is the source's own, or was declared in its place. The
+// caller must not hold mu.
+func (t *target) isSeen(inst gate.Instance) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	of := t.source.Instance(t.cfg.Name).ID
+	if r := t.life.rare; r != nil && r.declared > 0 && r.of == of && of != "" {
+		of = declaredID(of, r.declared)
+	}
+	return inst.ID == of && of != ""
 }
 
 // status returns a copy of the target's state. The caller must not hold mu.

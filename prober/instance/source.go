@@ -27,6 +27,10 @@ type Source interface {
 	// Up reports whether the source can see its targets.
 	Up() bool
 
+	// Sees reports whether Instance returns what the source sees of this target now, and not
+	// the last view of a time when it could look.
+	Sees(target string) bool
+
 	// CanLook reports whether Look does anything.
 	CanLook() bool
 
@@ -78,6 +82,9 @@ func (Defaults) Describe(string) Details { return Details{} }
 
 // Up returns true.
 func (Defaults) Up() bool { return true }
+
+// Sees returns true.
+func (Defaults) Sees(string) bool { return true }
 
 // CanLook returns false.
 func (Defaults) CanLook() bool { return false }
@@ -136,6 +143,9 @@ type Details struct {
 	OOMKilled bool
 	// Paused says that the instance is frozen, and therefore neither probed nor judged.
 	Paused bool
+	// Stopping is when somebody last asked the instance to end, by its stop signal or by a kill;
+	// the zero time if the source knows of nobody.
+	Stopping time.Time
 	// Message says in one line what is wrong or special; empty if nothing is.
 	Message string
 }

@@ -17,6 +17,9 @@ type Static struct {
 	StartedAt time.Time
 }
 
+// Sees returns false: a static source sees nothing.
+func (Static) Sees(string) bool { return false }
+
 // Instance returns the one instance, which always runs. Its probes are never held, because
 // nothing would end the hold.
 func (s Static) Instance(string) gate.Instance {

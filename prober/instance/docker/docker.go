@@ -61,6 +61,8 @@ type watched struct {
 	// and how its last life ended.
 	byHand, oom bool
 	end         ending
+	stopping    time.Time // when somebody last asked the container to end
+	stopSignal  string    // of the container in view, as its image or its user wrote it
 
 	// unfinished has the commands that were still running at their timeout: the ID of the
 	// exec by command.
@@ -162,7 +164,7 @@ func (d *Source) Describe(target string) instance.Details {
 		return instance.Details{}
 	}
 	v := e.view
-	details := instance.Details{PID: v.pid, OOMKilled: v.end.oom, Paused: v.paused, Message: v.message}
+	details := instance.Details{PID: v.pid, OOMKilled: v.end.oom, Paused: v.paused, Message: v.message, Stopping: e.stopping}
 	if v.end.known {
 		exitCode := v.end.exitCode
 		details.ExitCode = &exitCode
@@ -176,4 +178,13 @@ func (d *Source) Up() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.connected && d.unusable == 0
+}
+
+// Sees reports whether the event stream is open and the daemon has a usable answer for the
+// target.
+func (d *Source) Sees(target string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	e := d.targets[target]
+	return d.connected && e != nil && e.trouble != answerUnusable
 }

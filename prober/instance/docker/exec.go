@@ -205,7 +205,7 @@ func (r *run) blame(cause error) error {
 	if err != nil {
 		return fmt.Errorf("see whether the container runs: %v", err) //nolint:errorlint // a deadline here is the daemon's
 	}
-	if rank(c.State.Status) < rank("running") || instanceID(c) != r.instance.ID {
+	if rank(c.State.Status) < rank("running") || c.Life() != r.instance.ID {
 		return errors.New("the container was stopped or paused meanwhile")
 	}
 	return cause

@@ -112,11 +112,6 @@ func rank(status string) int {
 	return 0
 }
 
-// instanceID returns the ID of a container's life: a restart keeps the container's own ID.
-func instanceID(c *docker.Container) string {
-	return c.ID[:min(12, len(c.ID))] + "@" + c.StartedAt.Format(time.RFC3339Nano)
-}
-
 // view returns the target's view after the finding. The caller holds Source.mu.
 func (f *finding) view(e *watched) view {
 	v := e.view
@@ -137,8 +132,12 @@ func (f *finding) view(e *watched) view {
 	if v.id != c.ID {
 		v.id, e.byHand, e.oom = c.ID, false, false
 	}
+	if c.StartedAt.After(e.stopping) {
+		e.stopping = time.Time{}
+	}
+	e.stopSignal = c.Config.StopSignal
 	v.message = cmp.Or(v.message, docker.Line(c.State.Error))
-	life := gate.Instance{ID: instanceID(c), StartedAt: c.StartedAt}
+	life := gate.Instance{ID: c.Life(), StartedAt: c.StartedAt}
 	switch c.State.Status {
 	case "running", "stopping":
 		life.Phase = gate.Running

@@ -134,6 +134,9 @@ func (k *Source) Up() bool {
 	return k.up
 }
 
+// Sees reports whether the pod is watched.
+func (k *Source) Sees(string) bool { return k.Up() }
+
 // setUp sets what Up returns, and reports whether that is a change. trouble says why the pod
 // is not watched.
 func (k *Source) setUp(up bool, trouble string) bool {

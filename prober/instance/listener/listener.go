@@ -112,6 +112,14 @@ func (s *Source) Up() bool {
 	return s.down == nil
 }
 
+// Sees reports whether sockets can be read, and have ever shown the target.
+func (s *Source) Sees(target string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.targets[target]
+	return s.down == nil && l != nil && l.seen
+}
+
 // Watch begins to watch a target, with the current sockets.
 func (s *Source) Watch(t *config.Target) {
 	s.reading.Lock()

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/prober/instance"
@@ -51,7 +50,7 @@ func (e *eyes) id(who proc.Process) string {
 		}
 		e.boot = string(text[:8])
 	}
-	return e.boot + "/" + strconv.Itoa(who.PID) + "/" + strconv.FormatUint(who.Start, 10)
+	return who.Life(e.boot)
 }
 
 // costly calls f, which not every look needs, and returns when f may be called again.

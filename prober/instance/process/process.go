@@ -120,6 +120,14 @@ func (p *Source) Up() bool {
 	return p.broken == "" && p.blind == 0
 }
 
+// Sees reports whether the target can be looked up.
+func (p *Source) Sees(target string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w := p.targets[target]
+	return p.broken == "" && w != nil && !w.blind
+}
+
 // Watch begins to watch a target, or changes its configuration, and looks at once.
 func (p *Source) Watch(t *config.Target) {
 	want := sought{pidFile: t.Instance.PIDFile, port: t.Instance.Port.Number, match: t.Instance.Match}
