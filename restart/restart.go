@@ -9,13 +9,16 @@
 package restart
 
 import (
+	"context"
 	"log/slog"
+	"reflect"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/config"
-	"github.com/prober-exporter/prober_exporter/gate"
 	"github.com/prober-exporter/prober_exporter/prober"
-	"github.com/prober-exporter/prober_exporter/prober/action"
+	"github.com/prober-exporter/prober_exporter/prober/output"
 )
 
 // Options configures a Restarter.
@@ -29,106 +32,41 @@ type Options struct {
 }
 
 // Restarter acts for the targets that have a restart block. While no target has one, it has no
-// goroutine and no subscription.
+// goroutine and no subscription. Close waits for every goroutine that it has started.
 type Restarter struct {
-	o Options
+	o     Options
+	begun time.Time // where moments begin
+	wake  chan struct{}
+
+	ctx    context.Context // done when acts must end
+	cancel context.CancelFunc
+	work   sync.WaitGroup // the loop and the acts
+
+	mu      sync.Mutex // the innermost lock, never held over a call of somebody else's
+	targets []*target  // in the order of the configuration
+	// byName has these targets and former ones whose pace is not forgotten: a block that is
+	// taken out of the file and put back in finds its back-off.
+	byName map[string]*target
+	pod    []string           // the targets that see whether the agent's own pod is being deleted
+	endRun context.CancelFunc // ends the loop; nil if there is none
 }
 
-// Result is how an act ended: the value of a metric's label.
-type Result string
+// target is what the Restarter knows of a target. Restarter.mu guards it.
+type target struct {
+	cfg   *config.Target
+	scrub *output.Scrubber
 
-// The results. An act that is under way has none.
-const (
-	Succeeded Result = "succeeded"
-	Failed    Result = "failed"
-	// Stale says that nothing was done: the verdict did not stand any more, or nobody could
-	// tell whether it did.
-	Stale Result = "stale"
-	// DryRun says that nothing was done because the file says so.
-	DryRun Result = "dry_run"
-)
+	pace  pace
+	busy  bool    // a goroutine acts, or finds out whether it may
+	due   moment  // when the loop considers the target again; 0: not before a change
+	retry moment  // not before, after an act was dropped
+	last  dropped // what was dropped last
+	ours  ours
 
-// Results returns all results.
-func Results() [4]Result { return [...]Result{Succeeded, Failed, Stale, DryRun} }
-
-// Act is one act, or one that was dropped.
-type Act struct {
-	// Began is when the act began. Duration is how long it took, or has taken so far.
-	Began    time.Time
-	Duration time.Duration
-	// Instance is the ID of the instance that the verdict is about.
-	Instance string
-	// Kind is the probe that gave the verdict. Reason and Output are those of its last failure,
-	// and Failures counts the failures in a row, of which Threshold make a Failure.
-	Kind      gate.Kind
-	Reason    action.Reason
-	Output    string // cut, and without secrets
-	Failures  uint64
-	Threshold int
-	// Handler is what acted: signal, docker, systemd or exec.
-	Handler string
-	Result  Result // empty while the act is under way
-	// Message says in one line what was done, or why not; cut, and without secrets.
-	Message string
-}
-
-// Status is the state of the Restarter at one moment. The caller owns the Status.
-type Status struct {
-	// Targets has an entry for each target with a restart block, in the order of the
-	// configuration.
-	Targets []TargetStatus
-}
-
-// TargetStatus is the state of one target that has a restart block.
-type TargetStatus struct {
-	Name   string
-	Labels []config.Label // sorted by name
-
-	// Handler is how the target is restarted: signal, docker, systemd or exec.
-	Handler string
-	DryRun  bool
-
-	// Current is the act that is under way; nil if there is none.
-	Current *Act
-	// Wanted says that a verdict stands and no act is under way: the next act begins as soon as
-	// the back-off and the limit allow.
-	Wanted bool
-	// NotBefore is when the next act may begin, by the back-off and the limit; the zero time if
-	// at once. Left is how long that is from now.
-	NotBefore time.Time
-	Left      time.Duration
-	// BackOff is the length of the present back-off, and BackOffLeft what is left of it: 0
-	// without. BackOffs counts the back-offs in a row: 3 for the third. After the start of
-	// the agent, 0 stands for the wait before the first act.
-	BackOff, BackOffLeft time.Duration
-	BackOffs             int
-	// Limit is the file's limit. Limited says that it is spent, and LimitedUntil until when.
-	Limit        config.Limit
-	Limited      bool
-	LimitedUntil time.Time
-
-	// Acts are the last acts, oldest first, without Current.
-	Acts []Act
-	// Counts counts the acts by result.
-	Counts Counts
-}
-
-// Counts counts acts by result.
-type Counts struct{ Succeeded, Failed, Stale, DryRun uint64 }
-
-// Of returns the count of a result.
-func (c Counts) Of(r Result) uint64 {
-	switch r {
-	case Succeeded:
-		return c.Succeeded
-	case Failed:
-		return c.Failed
-	case Stale:
-		return c.Stale
-	case DryRun:
-		return c.DryRun
-	}
-	return 0
+	wanted  bool
+	current *Act
+	acts    []Act
+	counts  Counts
 }
 
 // New returns a Restarter without targets.
@@ -136,21 +74,88 @@ func New(o Options) *Restarter {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Restarter{o: o}
+	r := &Restarter{o: o, begun: time.Now(), wake: make(chan struct{}, 1), byName: map[string]*target{}}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	return r
 }
 
-// Apply makes cfg the configuration. The caller has applied cfg to the Manager before.
-func (r *Restarter) Apply(*config.Config) {}
+// now returns the present moment.
+func (r *Restarter) now() moment { return time.Since(r.begun) }
 
-// Status returns the state of all targets that have a restart block.
-func (r *Restarter) Status() Status { return Status{} }
+// Apply makes cfg the configuration. The caller has applied cfg to the Manager before. An act
+// that is under way goes on as it began. A target keeps its back-off, its limit and its last acts,
+// whatever changes; new numbers count from the acts that there were. Counters begin anew if the
+// labels change.
+func (r *Restarter) Apply(cfg *config.Config) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var targets []*target
+	var pod []string
+	kept := map[string]*target{}
+	for i := range cfg.Targets {
+		c := &cfg.Targets[i]
+		if c.Instance.Source == config.SourceKubernetes {
+			pod = append(pod, c.Name)
+		}
+		if c.Restart == nil {
+			continue
+		}
+		t := r.byName[c.Name]
+		if t == nil {
+			t = new(target)
+		}
+		t.configure(c)
+		targets, kept[c.Name] = append(targets, t), t
+	}
+	now := r.now()
+	for name, t := range r.byName {
+		if kept[name] == nil && (t.busy || !t.pace.spent(t.cfg.Restart, now)) {
+			t.due, t.wanted = 0, false
+			kept[name] = t
+		}
+	}
+	r.targets, r.byName, r.pod = targets, kept, pod
+	switch {
+	case len(targets) == 0 && r.endRun != nil:
+		r.endRun()
+		r.endRun = nil
+	case len(targets) > 0 && r.endRun == nil && r.ctx.Err() == nil:
+		var ctx context.Context
+		ctx, r.endRun = context.WithCancel(r.ctx)
+		r.work.Go(func() { r.run(ctx) })
+	}
+	r.wakeUp()
+}
 
-// Target returns the state of one target, and whether the target has a restart block.
-func (r *Restarter) Target(string) (TargetStatus, bool) { return TargetStatus{}, false }
+// configure gives the target its configuration.
+func (t *target) configure(c *config.Target) {
+	switch {
+	case t.cfg == nil:
+	case reflect.DeepEqual(t.cfg, c):
+		return
+	case !slices.Equal(t.cfg.Labels, c.Labels):
+		t.counts = Counts{}
+	}
+	alone := *c // a target must not keep a whole former file in memory
+	t.cfg = &alone
+	t.scrub = output.NewScrubber(c.Secrets())
+}
+
+// wakeUp makes the loop consider all targets.
+func (r *Restarter) wakeUp() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
 
 // Stop ends acting: from now on no act begins, and one that is under way is cut short in the
 // way that its handler says. Stop waits for nothing.
-func (r *Restarter) Stop() {}
+func (r *Restarter) Stop() { r.cancel() }
 
-// Close stops, and waits until every act has ended.
-func (r *Restarter) Close() {}
+// Close stops, and waits until every act has ended: at most for lingerTime, unless systemd or a
+// file system hangs.
+func (r *Restarter) Close() {
+	r.Stop()
+	r.work.Wait()
+}

@@ -1,0 +1,55 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package restart
+
+import (
+	"slices"
+
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/gate"
+	"github.com/prober-exporter/prober_exporter/prober"
+)
+
+// This file reads a verdict from a target's state. It has no clock and no I/O.
+
+// verdict is that an instance is to be restarted. The zero value is that nothing is.
+type verdict struct {
+	instance string
+	kind     gate.Kind // the probe that says so
+}
+
+// verdictOn returns the verdict on a target's instance: its startup or liveness probe says
+// Failure, and an attempt of that probe has failed. The instance runs, and nobody has paused it or
+// asked it to go away.
+func verdictOn(s *prober.TargetStatus) verdict {
+	inst := s.Instance
+	if s.Live || s.Source == config.SourceStatic || inst.ID == "" || inst.Phase != gate.Running || inst.Deleting || s.Details.Paused {
+		return verdict{}
+	}
+	for _, k := range [...]gate.Kind{gate.Startup, gate.Liveness} {
+		// A source whose view had a gap may publish a Failure that no attempt has found.
+		if p, ok := s.Probe(k); ok && p.Result == gate.Failure && p.ConsecutiveFailures > 0 {
+			return verdict{instance: inst.ID, kind: k}
+		}
+	}
+	return verdict{}
+}
+
+// quiet reports whether nothing may be done about any verdict, because the agent or its pod is
+// about to end, or has no configuration.
+func quiet(s prober.Summary) bool { return !s.Loaded || s.Stopping || s.Terminating }
+
+// describe returns the act that a verdict asks for, with what the probe says of its failures.
+func describe(v verdict, s *prober.TargetStatus, handler string) Act {
+	a := Act{Instance: v.instance, Kind: v.kind, Handler: handler}
+	p, _ := s.Probe(v.kind)
+	a.Reason, a.Failures, a.Threshold = p.Reason, p.ConsecutiveFailures, p.FailureThreshold
+	for _, f := range slices.Backward(p.LastFailures) {
+		if f.Outcome == prober.Failed {
+			a.Output = f.Output
+			break
+		}
+	}
+	return a
+}
