@@ -1,0 +1,143 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package systemd restarts services that run, over D-Bus.
+package systemd
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/coreos/go-systemd/v22/dbus"
+	bus "github.com/godbus/dbus/v5"
+)
+
+// ErrNotRunning says that the service does not run, or is being stopped. Nothing was done, and
+// nothing was started.
+var ErrNotRunning = errors.New("nothing is restarted")
+
+// TryRestart lets systemd restart a service and waits until the service runs again, at most until
+// ctx is done. systemd then finishes the restart without a caller, as it does if the caller dies:
+// the restart is one job of systemd's. TryRestart never starts a service that does not run
+// (ErrNotRunning), and replaces no job that stops one.
+func TryRestart(ctx context.Context, unit string) error {
+	conn, err := dbus.NewSystemConnectionContext(ctx)
+	if err != nil {
+		return fmt.Errorf("cannot connect to systemd: the system bus: %w", ended(ctx, err))
+	}
+	defer conn.Close()
+	s := service{conn: conn, unit: unit}
+	before, err := s.invocation(ctx)
+	if err != nil {
+		return err
+	}
+	result := make(chan string, 1)
+	// "fail": the job takes the place of no other.
+	if _, err := conn.TryRestartUnitContext(ctx, unit, "fail", result); err != nil {
+		return s.refused(ctx, err)
+	}
+	select {
+	case r := <-result:
+		if r != "done" {
+			return fmt.Errorf("systemd did not restart %s: %s", unit, jobResult(r))
+		}
+	case <-ctx.Done():
+		return fmt.Errorf("systemd has not restarted %s yet and goes on: %w", unit, context.Cause(ctx))
+	}
+	// A job that found nothing to do is done, too.
+	after, err := s.invocation(ctx)
+	if err != nil || !bytes.Equal(before, after) {
+		return err
+	}
+	return s.idle(ctx)
+}
+
+// service is a unit on a connection.
+type service struct {
+	conn *dbus.Conn
+	unit string
+}
+
+// invocation returns the ID that systemd gives to each start of the service.
+func (s service) invocation(ctx context.Context) ([]byte, error) {
+	v, err := s.property(ctx, "InvocationID")
+	id, _ := v.([]byte)
+	return id, err
+}
+
+// property returns a property of the unit. systemd has properties even of units that do not exist.
+func (s service) property(ctx context.Context, name string) (any, error) {
+	p, err := s.conn.GetUnitPropertyContext(ctx, s.unit, name)
+	if err != nil {
+		return nil, fmt.Errorf("cannot ask systemd about %s: %w", s.unit, ended(ctx, err))
+	}
+	return p.Value.Value(), nil
+}
+
+// idle returns why systemd had nothing to restart.
+func (s service) idle(ctx context.Context) error {
+	state, err := s.property(ctx, "ActiveState")
+	switch {
+	case err != nil:
+		return err
+	case state == "activating":
+		return fmt.Errorf("%s is still starting, and systemd restarts no service before it has started: TimeoutStartSec in its unit bounds the start", s.unit)
+	}
+	return fmt.Errorf("%s is %v: %w", s.unit, state, ErrNotRunning)
+}
+
+// refused says in plain words why systemd takes no job.
+func (s service) refused(ctx context.Context, err error) error {
+	var e bus.Error
+	if !errors.As(err, &e) {
+		return fmt.Errorf("cannot ask systemd to restart %s: %w", s.unit, ended(ctx, err))
+	}
+	switch e.Name {
+	case "org.freedesktop.DBus.Error.AccessDenied", "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired":
+		return fmt.Errorf("access denied: a rule of polkit must allow the agent's user to try-restart %s, as the rule in examples/systemd does (systemd says: %w)", s.unit, err)
+	case "org.freedesktop.systemd1.NoSuchUnit":
+		return fmt.Errorf("systemd knows no %s: %w", s.unit, err)
+	case "org.freedesktop.systemd1.TransactionIsDestructive":
+		if s.stopping(ctx) {
+			return fmt.Errorf("%s is being stopped: %w", s.unit, ErrNotRunning)
+		}
+	}
+	return fmt.Errorf("systemd refuses to restart %s: %w", s.unit, err)
+}
+
+// stopping reports whether a job waits or works on the service itself. Only a job that stops
+// stands in the way of a restart.
+func (s service) stopping(ctx context.Context) bool {
+	v, err := s.property(ctx, "Job")
+	job, _ := v.([]any)
+	if err != nil || len(job) == 0 {
+		return false
+	}
+	id, _ := job[0].(uint32)
+	return id != 0
+}
+
+// jobResult explains how a job of systemd's ended.
+func jobResult(r string) string {
+	switch r {
+	case "failed":
+		return "the service failed to start again (failed)"
+	case "timeout":
+		return "the job took longer than its JobTimeoutSec (timeout)"
+	case "canceled":
+		return "somebody has canceled the job (canceled)"
+	case "dependency":
+		return "a unit that the service requires failed (dependency)"
+	}
+	return "the job ended with " + r
+}
+
+// ended prefers the end of ctx to what the end did to the connection.
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
