@@ -135,15 +135,3 @@ func RealTimeSignal(name string) (number int, ok bool) {
 	}
 	return 0, false
 }
-
-// validService reports whether s is the name of a systemd service: letters, digits, ':', '-',
-// '_', '.' and '\\', perhaps with an instance behind '@', and the suffix .service.
-func validService(s string) bool {
-	const longest = 255
-	name, ok := strings.CutSuffix(s, ".service")
-	prefix, instance, template := strings.Cut(name, "@")
-	return ok && len(s) <= longest && prefix != "" && only(prefix, unitName) &&
-		(!template || instance != "" && only(instance, unitName+"@"))
-}
-
-const unitName = alphanumeric + `:-_.\`

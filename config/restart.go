@@ -254,8 +254,10 @@ func (d *decoder) restartSystemd(v value) *RestartSystemd {
 	case !ok:
 	case s == "":
 		d.wrong(v, required)
-	case !validService(s):
-		d.wrong(v, "must be the name of a service, such as shop.service, is %s", quote(s))
+	default:
+		if err := ValidUnit(s); err != nil {
+			d.wrong(v, "%v", err)
+		}
 	}
 	return &RestartSystemd{Unit: s}
 }

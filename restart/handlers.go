@@ -15,6 +15,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/docker"
 	"github.com/prober-exporter/prober_exporter/prober/action"
 	"github.com/prober-exporter/prober_exporter/prober/action/exec"
+	"github.com/prober-exporter/prober_exporter/restart/systemd"
 )
 
 // This file has the handlers.
@@ -43,16 +44,16 @@ var handlers = map[string]handler{
 	},
 }
 
-// tryRestart restarts a systemd unit if it runs, and waits for the result.
-var tryRestart = func(context.Context, string) error { return errors.New("this build cannot reach systemd") }
-
 // restartUnit restarts the unit of a request. systemd goes on with a restart that it has begun,
 // whether anybody waits or not.
 func restartUnit(ctx context.Context, q *request) (string, error) {
 	unit := q.target.Restart.Systemd.Unit
 	ctx, cancel := context.WithTimeout(ctx, q.grace+slack)
 	defer cancel()
-	if err := tryRestart(ctx, unit); err != nil {
+	switch err := systemd.TryRestart(ctx, unit); {
+	case errors.Is(err, systemd.ErrNotRunning):
+		return "", stale(err.Error())
+	case err != nil:
 		return "", err
 	}
 	return "systemd has restarted " + unit, nil

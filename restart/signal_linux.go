@@ -52,7 +52,7 @@ func signalProcess(ctx context.Context, q *request) (string, error) {
 	if ctx.Err() != nil {
 		return "", fmt.Errorf("%s, and no SIGKILL follows, because the agent is stopping", did)
 	}
-	if err := p.send("SIGKILL"); err != nil {
+	if err := p.send("SIGKILL"); err != nil && !p.ended() {
 		return "", fmt.Errorf("%s, but no SIGKILL: %w", did, err)
 	}
 	if !p.awaitEnd(ctx, killTime) {
