@@ -22,6 +22,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/collector"
 	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/prober"
+	"github.com/prober-exporter/prober_exporter/restart"
 	"github.com/prober-exporter/prober_exporter/web"
 )
 
@@ -36,6 +37,8 @@ type loader struct {
 	result  collector.Reload
 	running atomic.Pointer[config.Config]
 	ended   atomic.Pointer[web.Load] // how the last load ended; nil if there was none
+
+	restarter *restart.Restarter
 
 	maxInFlight int // the flag's value; 0: from the limit of open files
 
@@ -139,6 +142,7 @@ func (l *loader) apply(c candidate) error {
 		l.note(func() { l.refuse(err) })
 		return err
 	}
+	l.restarter.Apply(c.cfg)
 	l.running.Store(c.cfg)
 	l.note(func() { l.log.Info("configuration loaded", "file", l.file, "targets", len(c.cfg.Targets)) })
 	l.warnOfFiles(c.cfg)

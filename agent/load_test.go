@@ -14,6 +14,7 @@ import (
 
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 	"github.com/prober-exporter/prober_exporter/prober"
+	"github.com/prober-exporter/prober_exporter/restart"
 )
 
 // again is a log that loads again at the first line that it takes.
@@ -36,7 +37,7 @@ func TestLoadLogsWithoutLocks(t *testing.T) {
 		var log strings.Builder
 		handler := &again{Handler: slog.NewTextHandler(&log, nil)}
 		m := prober.New(prober.Options{})
-		l := &loader{file: testutil.Write(t, content), log: slog.New(handler), manager: m}
+		l := &loader{file: testutil.Write(t, content), log: slog.New(handler), manager: m, restarter: restart.New(restart.Options{Prober: m})}
 		err := error(nil)
 		handler.load = func() { err = l.load() }
 		if got := l.load(); fmt.Sprint(got) != fmt.Sprint(err) || handler.load != nil {

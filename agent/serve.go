@@ -19,6 +19,7 @@ import (
 
 	"github.com/prober-exporter/prober_exporter/prober"
 	"github.com/prober-exporter/prober_exporter/prober/action/exec"
+	"github.com/prober-exporter/prober_exporter/restart"
 )
 
 // stopTime bounds the shutdown after the delay.
@@ -35,7 +36,8 @@ func Run(ctx context.Context, o *Options, lines *Log) error {
 
 	limitMemory(log, memlimit.FromCgroup)
 	p := &process{o: o, log: log, manager: prober.New(prober.Options{Logger: log, MaxInFlight: o.MaxInFlight})}
-	l := &loader{file: o.ConfigFile, log: log, manager: p.manager, maxInFlight: o.MaxInFlight}
+	p.restarter = restart.New(restart.Options{Prober: p.manager, Logger: log})
+	l := &loader{file: o.ConfigFile, log: log, manager: p.manager, restarter: p.restarter, maxInFlight: o.MaxInFlight}
 	collectAgain := collectNoGarbage()
 	defer collectAgain()
 	first := l.read(nil)
@@ -104,17 +106,20 @@ func Run(ctx context.Context, o *Options, lines *Log) error {
 
 // process has everything that runs.
 type process struct {
-	o       *Options
-	log     *slog.Logger
-	manager *prober.Manager
-	servers *servers
-	workers sync.WaitGroup // goroutines other than the manager's and the servers'
-	stop    context.CancelFunc
+	o         *Options
+	log       *slog.Logger
+	manager   *prober.Manager
+	restarter *restart.Restarter
+	servers   *servers
+	workers   sync.WaitGroup // goroutines other than the manager's, the restarter's and the servers'
+	stop      context.CancelFunc
 }
 
 // close ends everything at once and waits for the end.
 func (p *process) close() {
+	p.restarter.Stop()
 	p.servers.close()
+	p.restarter.Close()
 	p.manager.Close()
 	p.stop() // last: it ends the reaper of the processes that probes leave behind
 	p.workers.Wait()
@@ -122,6 +127,7 @@ func (p *process) close() {
 
 // shutDown keeps answering during the delay, then closes the listeners and ends the probes.
 func (p *process) shutDown(signals <-chan os.Signal) {
+	p.restarter.Stop() // at once: an agent that goes restarts nobody
 	p.endWithin(p.o.ShutdownDelay+stopTime, signals, func(ctx context.Context) {
 		// Stop waits for attempts, which may never end, so it runs beside the delay.
 		var stopping sync.WaitGroup
