@@ -81,11 +81,12 @@ type job struct {
 // act does a job.
 func (r *Restarter) act(t *target, j job) {
 	c, began := j.cfg, time.Now()
-	s, seen := r.look(c.Name)
+	s, _ := r.o.Prober.Target(c.Name, prober.Full)
 	a := describe(j.verdict, &s, c.Restart.Handler())
 	a.Began = began
+	s, seen := r.look(c.Name)
 	q := &request{target: c, instance: j.instance, grace: c.GracePeriod(j.kind)}
-	h := handlers[a.Handler]
+	h := r.handlers[a.Handler]
 	if r.mustBeQuiet() {
 		r.cancel()
 	}

@@ -34,9 +34,10 @@ type Options struct {
 // Restarter acts for the targets that have a restart block. While no target has one, it has no
 // goroutine and no subscription. Close waits for every goroutine that it has started.
 type Restarter struct {
-	o     Options
-	begun time.Time // where moments begin
-	wake  chan struct{}
+	o        Options
+	handlers map[string]handler
+	begun    time.Time // where moments begin
+	wake     chan struct{}
 
 	ctx    context.Context // done when acts must end
 	cancel context.CancelFunc
@@ -74,7 +75,7 @@ func New(o Options) *Restarter {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	r := &Restarter{o: o, begun: time.Now(), wake: make(chan struct{}, 1), byName: map[string]*target{}}
+	r := &Restarter{o: o, handlers: handlers, begun: time.Now(), wake: make(chan struct{}, 1), byName: map[string]*target{}}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r
 }

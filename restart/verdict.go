@@ -43,7 +43,10 @@ func quiet(s prober.Summary) bool { return !s.Loaded || s.Stopping || s.Terminat
 // describe returns the act that a verdict asks for, with what the probe says of its failures.
 func describe(v verdict, s *prober.TargetStatus, handler string) Act {
 	a := Act{Instance: v.instance, Kind: v.kind, Handler: handler}
-	p, _ := s.Probe(v.kind)
+	p, ok := s.Probe(v.kind)
+	if !ok || s.Instance.ID != v.instance {
+		return a // a reload or another instance came in between
+	}
 	a.Reason, a.Failures, a.Threshold = p.Reason, p.ConsecutiveFailures, p.FailureThreshold
 	for _, f := range slices.Backward(p.LastFailures) {
 		if f.Outcome == prober.Failed {

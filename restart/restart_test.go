@@ -1,0 +1,455 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package restart
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/gate"
+	"github.com/prober-exporter/prober_exporter/prober/instance"
+)
+
+// running is a world whose agent is 1 min old, and whose target app runs as instance a.
+func running(t *testing.T, more ...func(*config.Target)) *world {
+	w := newWorld(t)
+	w.view.runs("app", "a")
+	w.apply(app("app", more...))
+	w.sleep(time.Minute)
+	return w
+}
+
+// A target whose liveness probe fails is restarted at once, once, and the next instance gets
+// nothing of it.
+func TestActsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := running(t)
+		w.does(func(context.Context, *request) error {
+			w.says("app", "good")
+			w.view.runs("app", "b")
+			return nil
+		})
+		w.want(0, "while it lives")
+		w.says("app", "bad")
+		w.sleep(3 * time.Second)
+		w.want(1, "after the failures")
+		if a := w.made()[0]; a.instance != "a" || a.at > 62*time.Second+50*time.Millisecond {
+			t.Errorf("got %+v, want instance a, at the second failure", a)
+		}
+		w.sleep(time.Hour)
+		w.want(1, "an hour later")
+
+		s := w.status("app")
+		a := s.Acts[0]
+		if len(s.Acts) != 1 || a.Result != Succeeded || a.Instance != "a" || a.Kind != gate.Liveness || a.Reason != "http_status" ||
+			a.Failures != 2 || a.Threshold != 2 || a.Handler != "exec" || s.Counts != (Counts{Succeeded: 1}) || s.Wanted || s.Current != nil {
+			t.Errorf("got %+v", s)
+		}
+		if strings.Contains(fmt.Sprint(s)+w.log.String(), "s3cret") || !strings.Contains(a.Output, "status 500") {
+			t.Errorf("the output is %q in\n%s", a.Output, w.log.String())
+		}
+		if n := w.log.Count("level=WARN", `msg="restarting the target"`, "target=app", "instance_id=a", "probe_type=Liveness",
+			"reason=http_status", "attempt=2/2", "handler=exec", `output="status 500`); n != 1 {
+			t.Errorf("%d lines say so:\n%s", n, w.log.String())
+		}
+		if len(w.told) != 2 || w.told[0].Result != "" || w.told[1].Result != Succeeded {
+			t.Errorf("told %+v", w.told)
+		}
+	})
+}
+
+// What is not a verdict is not acted on: readiness, unknown outcomes, and a source without a
+// clear view (rules 1 and 4).
+func TestNoVerdict(t *testing.T) {
+	live := func(s string) func(w *world) { return func(w *world) { w.says("app", s) } }
+	for name, c := range map[string]struct {
+		more  func(*config.Target)
+		event func(w *world)
+	}{
+		"lives":    {nil, live("good")},
+		"unknown":  {nil, live("unknown")},
+		"no block": {func(c *config.Target) { c.Restart = nil }, live("bad")},
+		"readiness": {func(c *config.Target) {
+			c.ReadinessProbe = c.LivenessProbe
+			c.LivenessProbe = nil
+		}, live("bad")},
+		"gone": {nil, func(w *world) {
+			w.says("app", "bad")
+			w.view.sets("app", true, func(i *gate.Instance, _ *instance.Details) { i.Phase = gate.Terminated })
+		}},
+		"frozen": {nil, func(w *world) {
+			w.says("app", "bad")
+			w.view.sets("app", true, func(i *gate.Instance, d *instance.Details) { i.Phase, d.Paused = gate.PhaseUnknown, true })
+		}},
+		"deleted": {nil, func(w *world) {
+			w.says("app", "bad")
+			w.view.sets("app", true, func(i *gate.Instance, _ *instance.Details) { i.Deleting = true })
+		}},
+		"back from a gap": {func(c *config.Target) { c.LivenessProbe.Period = time.Hour }, func(w *world) {
+			w.view.sets("app", true, func(i *gate.Instance, _ *instance.Details) { i.Phase = gate.Terminated })
+			w.view.sets("app", true, func(i *gate.Instance, _ *instance.Details) { i.Phase = gate.Running })
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				more := c.more
+				if more == nil {
+					more = func(*config.Target) {}
+				}
+				w := running(t, more)
+				c.event(w)
+				w.sleep(time.Hour)
+				w.want(0, "an hour later")
+			})
+		})
+	}
+}
+
+// Just before an act the source is asked once more: an instance that has ended, was replaced, is
+// being deleted or stopped, is paused, or is not seen is left alone. The drop is told once, however
+// long it lasts, and is no restart to the back-off.
+func TestStale(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(v *view)
+		why    string
+	}{
+		"ended": {func(v *view) {
+			v.sets("app", false, func(i *gate.Instance, _ *instance.Details) { i.Phase = gate.Terminated })
+		}, "the verdict does not stand"},
+		"replaced": {func(v *view) {
+			v.sets("app", false, func(i *gate.Instance, _ *instance.Details) { i.ID = "b" })
+		}, "replaced"},
+		"deleted": {func(v *view) {
+			v.sets("app", false, func(i *gate.Instance, _ *instance.Details) { i.Deleting = true })
+		}, "being deleted"},
+		"paused": {func(v *view) {
+			v.sets("app", false, func(_ *gate.Instance, d *instance.Details) { d.Paused = true })
+		}, "paused"},
+		"being stopped": {func(v *view) {
+			v.sets("app", false, func(_ *gate.Instance, d *instance.Details) { d.Stopping = time.Now().Add(-time.Minute) })
+		}, "somebody is stopping"},
+		"not seen": {func(v *view) {
+			v.mu.Lock()
+			defer v.mu.Unlock()
+			v.blind["app"] = true
+		}, "does not see"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := running(t)
+				w.view.look = func() {
+					if s, _ := w.m.Target("app", 0); !s.Live {
+						c.change(&w.view)
+						if name == "replaced" {
+							w.says("app", "good")
+						}
+					}
+				}
+				w.says("app", "bad")
+				w.sleep(time.Minute)
+				w.want(0, "a minute later")
+				s := w.status("app")
+				if len(s.Acts) != 1 || s.Acts[0].Result != Stale || !strings.Contains(s.Acts[0].Message, c.why) || s.Counts.Stale != 1 {
+					t.Errorf("got %+v, want one that is stale because %s", s, c.why)
+				}
+				if s.BackOffLeft != 0 || w.log.Count(`msg="restart dropped"`, c.why) != 1 {
+					t.Errorf("back-off %v, log\n%s", s.BackOffLeft, w.log.String())
+				}
+				w.view.look = nil
+				w.says("app", "bad")
+				w.view.mu.Lock()
+				w.view.blind["app"] = false
+				w.view.mu.Unlock()
+				w.view.runs("app", "c")
+				w.sleep(3 * time.Second)
+				w.want(1, "with another instance")
+			})
+		})
+	}
+}
+
+// An act that fails is tried again under the back-off, and so is one that changes nothing: at 0,
+// 10, 30, 70, 150, 310 and then every 300 s. While one waits the status says until when.
+func TestBackOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := running(t)
+		w.does(func(context.Context, *request) error { return errOfAgent })
+		w.says("app", "bad")
+		w.sleep(2*time.Second + 75*time.Second)
+		w.want(4, "75 s after the verdict")
+		s := w.status("app")
+		if s.BackOffs != 4 || s.BackOff != 80*time.Second || s.BackOffLeft != s.Left || !s.Wanted || !s.NotBefore.Equal(time.Now().Add(s.Left)) ||
+			s.Left < 74*time.Second || s.Left > 76*time.Second {
+			t.Errorf("got %+v, want about 75 s of the fourth back-off", s)
+		}
+		w.sleep(time.Hour)
+		var waits []time.Duration
+		made := w.made()
+		for i := range made[1:] {
+			waits = append(waits, made[i+1].at-made[i].at)
+		}
+		want := "[10s 20s 40s 1m20s 2m40s 5m0s 5m0s 5m0s 5m0s 5m0s 5m0s 5m0s 5m0s 5m0s 5m0s 5m0s]"
+		if got := fmt.Sprint(waits); got != want {
+			t.Errorf("waits %v, want %v", got, want)
+		}
+		if s := w.status("app"); len(s.Acts) != maxActs || s.Counts.Failed != uint64(len(made)) || s.Acts[9].Message != errOfAgent.Error() {
+			t.Errorf("got %d acts, counts %+v of %d", len(s.Acts), s.Counts, len(made))
+		}
+		if n := w.log.Count("level=ERROR", `msg="restart failed"`, "target=app", errOfAgent.Error()); n != len(made) {
+			t.Errorf("%d lines of %d failures", n, len(made))
+		}
+	})
+}
+
+// An agent that has just started waits for the initial back-off; a target that a reload adds
+// later does not.
+func TestFirstAct(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.says("app", "bad")
+		w.says("new", "bad")
+		w.view.runs("app", "a")
+		w.view.runs("new", "n")
+		w.apply(app("app"))
+		w.sleep(5 * time.Second)
+		s := w.status("app")
+		if s.Left != 5*time.Second || !s.Wanted || s.BackOffs != 0 {
+			t.Errorf("got %+v, want 5 s of the wait of a new agent", s)
+		}
+		w.sleep(4999 * time.Millisecond)
+		w.want(0, "before 10 s")
+		w.sleep(time.Millisecond)
+		w.want(1, "at 10 s")
+		w.sleep(time.Minute)
+		n := len(w.made())
+		w.apply(app("app"), app("new"))
+		w.sleep(2100 * time.Millisecond)
+		if made := w.made(); len(made) != n+1 || made[n].target != "new" {
+			t.Errorf("got %+v, want the new target at once", made[n:])
+		}
+	})
+}
+
+// The back-off survives reloads: of the probes, of the labels, of the block itself, and of a block
+// that is taken out and put back in.
+func TestBackOffSurvivesReloads(t *testing.T) {
+	change := func(f func(c *config.Target)) func(w *world) {
+		return func(w *world) { w.apply(app("app", f)) }
+	}
+	for name, reload := range map[string]func(w *world){
+		"equal": change(func(*config.Target) {}),
+		"probe": change(func(c *config.Target) { c.LivenessProbe.FailureThreshold, c.LivenessProbe.Period = 1, time.Second/2 }),
+		"kind": change(func(c *config.Target) {
+			c.StartupProbe = &config.Probe{Exec: &config.Exec{Command: []string{"x"}}, Period: time.Second, FailureThreshold: 1, SuccessThreshold: 1}
+		}),
+		"labels":  change(func(c *config.Target) { c.Labels = []config.Label{{Name: "a", Value: "b"}} }),
+		"handler": change(func(c *config.Target) { c.Restart.Exec = &config.Exec{Command: []string{"false"}} }),
+		"taken out": func(w *world) {
+			w.apply(app("app", func(c *config.Target) { c.Restart = nil }))
+			w.apply()
+			w.apply(app("app"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := running(t)
+				w.says("app", "bad")
+				w.sleep(15 * time.Second) // acts at 2 and 12 s
+				w.want(2, "before the reload")
+				second := w.made()[1].at
+				for range 5 {
+					reload(w)
+					w.sleep(3 * time.Second)
+				}
+				w.want(2, "15 s after the reload")
+				w.sleep(time.Minute)
+				if third := w.made()[2].at; third-second < 20*time.Second || third-second > 22*time.Second {
+					t.Errorf("the third is %v after the second, want 20s", third-second)
+				}
+			})
+		})
+	}
+}
+
+// With the limit spent nothing is done until the window has passed, and the status says so.
+func TestLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := running(t, func(c *config.Target) { c.Restart.Limit = config.Limit{Restarts: 2, Window: time.Hour} })
+		w.says("app", "bad")
+		w.sleep(time.Minute)
+		w.want(2, "with a limit of 2")
+		s := w.status("app")
+		first := w.begin.Add(w.made()[0].at)
+		if !s.Limited || !s.LimitedUntil.Equal(first.Add(time.Hour)) || !s.NotBefore.Equal(s.LimitedUntil) || s.Limit.Restarts != 2 {
+			t.Errorf("got %+v, want a limit spent until %v", s, first.Add(time.Hour))
+		}
+		w.sleep(time.Until(first.Add(time.Hour)) - time.Nanosecond)
+		w.want(2, "until the window has passed")
+		w.sleep(time.Nanosecond)
+		w.want(3, "after that")
+	})
+}
+
+// One act of a target is under way at a time, and targets do not wait for each other.
+func TestOneAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		for _, name := range []string{"a", "b"} {
+			w.view.runs(name, name)
+		}
+		w.apply(app("a"), app("b"))
+		w.sleep(time.Minute)
+		w.does(func(context.Context, *request) error {
+			time.Sleep(time.Hour)
+			return nil
+		})
+		w.says("a", "bad")
+		w.says("b", "bad")
+		w.sleep(59 * time.Minute)
+		w.apply(app("a"), app("b", func(c *config.Target) { c.LivenessProbe.FailureThreshold = 1 })) // a reload cuts no act short
+		if made := w.made(); len(made) != 2 || made[0].target == made[1].target {
+			t.Errorf("got %+v, want one of each target", made)
+		}
+		if s := w.status("b"); s.Current == nil || s.Current.Duration < 58*time.Minute || s.Current.Result != "" || s.Wanted {
+			t.Errorf("got %+v, want an act of 59 min", s)
+		}
+		w.sleep(time.Minute + 15*time.Second)
+		w.want(4, "10 s after the ends")
+	})
+}
+
+// A dry run does all but the act: it logs and counts, with back-off and limit.
+func TestDryRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := running(t, func(c *config.Target) {
+			c.Restart.DryRun = true
+			c.Restart.Limit = config.Limit{Restarts: 3, Window: time.Hour}
+		})
+		w.says("app", "bad")
+		w.sleep(time.Minute)
+		w.want(0, "in a dry run")
+		s := w.status("app")
+		if s.Counts != (Counts{DryRun: 3}) || !s.Limited || !s.DryRun || s.BackOffs != 3 || s.Acts[0].Message != "would write it down" {
+			t.Errorf("got %+v", s)
+		}
+		if n := w.log.Count(`msg="dry run: the target would be restarted"`, "target=app", "instance_id=a", "reason=http_status", "attempt=2/2"); n != 3 {
+			t.Errorf("%d lines, want 3:\n%s", n, w.log.String())
+		}
+	})
+}
+
+// Nothing is done once the pod terminates, by the word of the preStop hook or by the watch of the
+// pod; nor once the agent stops. A reload changes nothing about that.
+func TestQuiet(t *testing.T) {
+	pod := app("pod", func(c *config.Target) {
+		c.Instance = config.Instance{Source: config.SourceKubernetes, Container: "pod"}
+		c.Restart = nil
+	})
+	for name, end := range map[string]func(w *world){
+		"hook": func(w *world) { w.m.Terminate() },
+		"watch": func(w *world) {
+			w.view.sets("pod", true, func(i *gate.Instance, _ *instance.Details) { i.Deleting = true })
+		},
+		"stopping": func(w *world) { w.r.Stop() },
+		"stopped":  func(w *world) { w.m.Stop() },
+	} {
+		for when, failing := range map[string]bool{"before": false, "in the back-off": true} {
+			t.Run(name+" "+when, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld(t)
+					w.view.runs("app", "a")
+					w.view.runs("pod", "p")
+					w.apply(app("app"), pod)
+					w.sleep(time.Minute)
+					want := 0
+					if failing {
+						w.says("app", "bad")
+						w.sleep(5 * time.Second)
+						want = 1
+					}
+					end(w)
+					w.says("app", "bad")
+					w.sleep(time.Minute)
+					w.want(want, "after the end")
+					if name != "stopped" { // then there are no more reloads
+						w.apply(app("app", func(c *config.Target) { c.LivenessProbe.FailureThreshold = 1 }), pod)
+						w.sleep(time.Hour)
+						w.want(want, "after a reload")
+					}
+				})
+			})
+		}
+	}
+}
+
+// An application that drains is not signalled a second time: an act that is under way when the
+// pod begins to terminate is cut short.
+func TestTerminateCutsShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := running(t)
+		w.does(func(ctx context.Context, _ *request) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		w.says("app", "bad")
+		w.sleep(3 * time.Second)
+		if w.status("app").Current == nil {
+			t.Fatal("no act is under way")
+		}
+		w.m.Terminate()
+		synctest.Wait()
+		if s := w.status("app"); s.Current != nil || s.Counts.Failed != 1 {
+			t.Errorf("got %+v, want an act that was cut short", s)
+		}
+	})
+}
+
+// A block costs a goroutine and a subscription; without one there is none, also after a reload
+// that takes the block away.
+func TestNoBlockNoCost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.view.runs("app", "a")
+		none := app("app", func(c *config.Target) { c.Restart = nil })
+		w.apply(none)
+		before := runtime.NumGoroutine()
+		w.apply(app("app"))
+		if got := runtime.NumGoroutine(); got != before+1 {
+			t.Errorf("%d goroutines more, want 1", got-before)
+		}
+		w.apply(none)
+		if got := runtime.NumGoroutine(); got != before {
+			t.Errorf("%d goroutines more without a block", got-before)
+		}
+		if s := w.r.Status(); len(s.Targets) != 0 {
+			t.Errorf("got %+v", s)
+		}
+		if _, ok := w.r.Target("app"); ok {
+			t.Error("a target without a block has a state")
+		}
+	})
+}
+
+// Counters go on over a reload, and begin anew where the labels change.
+func TestCountersAndLabels(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := running(t)
+		w.says("app", "bad")
+		w.sleep(5 * time.Second)
+		w.apply(app("app", func(c *config.Target) { c.Restart.DryRun = true }))
+		if s := w.status("app"); s.Counts.Succeeded != 1 || !s.DryRun {
+			t.Errorf("got %+v", s)
+		}
+		w.apply(app("app", func(c *config.Target) { c.Labels = []config.Label{{Name: "a", Value: "b"}} }))
+		if s := w.status("app"); s.Counts != (Counts{}) || len(s.Acts) != 1 || s.Labels[0].Value != "b" {
+			t.Errorf("got %+v", s)
+		}
+	})
+}
