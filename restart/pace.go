@@ -75,5 +75,9 @@ func (p pace) notBefore(r *config.Restart) moment {
 
 // spent reports whether the pace says no more than that of a target that never had an act.
 func (p pace) spent(r *config.Restart, now moment) bool {
-	return (p.inRow == 0 || p.forgets(r.BackOff, now)) && now >= p.limited(r.Limit)
+	if p.total == 0 {
+		return true
+	}
+	last := p.begun[(p.total-1)%len(p.begun)]
+	return p.forgets(r.BackOff, now) && now >= last+r.Limit.Window
 }

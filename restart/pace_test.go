@@ -68,8 +68,11 @@ func TestPaceLimit(t *testing.T) {
 		}
 		now = p.notBefore(r)
 	}
-	if p.spent(r, now-1) || !p.spent(r, now+r.Limit.Window) {
-		t.Error("the limit's memory is dropped too early or never")
+	one := pace{}.begin(r.BackOff, now).end(now)
+	for _, p := range []pace{p.begin(r.BackOff, now).end(now), one} {
+		if p.spent(r, now+r.Limit.Window-1) || !p.spent(r, now+r.Limit.Window) {
+			t.Error("the limit's memory is dropped too early or never")
+		}
 	}
 }
 
