@@ -57,8 +57,10 @@ func (o ours) isOurs(instance string, at time.Time) bool {
 // request is what a handler needs to know.
 type request struct {
 	target   *config.Target
-	instance string // the ID of the instance
-	grace    time.Duration
+	instance string        // the ID of the instance
+	grace    time.Duration // from the first signal to SIGKILL
+	longest  time.Duration // how long the act may last
+	linger   time.Duration // how long an act that must not be cut short goes on when the agent stops
 }
 
 // handler restarts an instance in one way.
@@ -85,7 +87,8 @@ func (r *Restarter) act(t *target, j job) {
 	a := describe(j.verdict, &s, c.Restart.Handler())
 	a.Began = began
 	s, seen := r.look(c.Name)
-	q := &request{target: c, instance: j.instance, grace: c.GracePeriod(j.kind)}
+	grace := c.GracePeriod(j.kind)
+	q := &request{target: c, instance: j.instance, grace: grace, longest: grace + slack, linger: lingerTime}
 	h := r.handlers[a.Handler]
 	if r.mustBeQuiet() {
 		r.cancel()

@@ -48,7 +48,7 @@ var handlers = map[string]handler{
 // whether anybody waits or not.
 func restartUnit(ctx context.Context, q *request) (string, error) {
 	unit := q.target.Restart.Systemd.Unit
-	ctx, cancel := context.WithTimeout(ctx, q.grace+slack)
+	ctx, cancel := context.WithTimeout(ctx, q.longest)
 	defer cancel()
 	switch err := systemd.TryRestart(ctx, unit); {
 	case errors.Is(err, systemd.ErrNotRunning):
@@ -63,10 +63,10 @@ func restartUnit(ctx context.Context, q *request) (string, error) {
 func commandLine(q *request) string { return strings.Join(q.target.Restart.Exec.Command, " ") }
 
 // runCommand runs the command of a request, in the way of an exec probe. A command that takes
-// longer than the grace period and slack is killed, and so is its process group. When the agent
-// stops, the command gets lingerTime, and is then left to itself: half a restart is a stop.
+// too long is killed, and so is its process group. When the agent stops, the command may linger,
+// and is then left to itself: half a restart is a stop.
 func runCommand(ctx context.Context, q *request) (string, error) {
-	run := exec.New(q.target, &config.Probe{Exec: q.target.Restart.Exec, Timeout: q.grace + slack})
+	run := exec.New(q.target, &config.Probe{Exec: q.target.Restart.Exec, Timeout: q.longest})
 	type ended struct {
 		action.Outcome
 		err error
@@ -76,7 +76,7 @@ func runCommand(ctx context.Context, q *request) (string, error) {
 		outcome, err := run(context.WithoutCancel(ctx))
 		done <- ended{outcome, err}
 	}()
-	lingering, cancel := linger(ctx)
+	lingering, cancel := linger(ctx, q.linger)
 	defer cancel()
 	select {
 	case end := <-done:
@@ -95,11 +95,11 @@ func runCommand(ctx context.Context, q *request) (string, error) {
 	}
 }
 
-// linger returns a context that ends lingerTime after ctx, for what must not be cut short.
-func linger(ctx context.Context) (context.Context, context.CancelFunc) {
+// linger returns a context that ends so long after ctx, for what must not be cut short.
+func linger(ctx context.Context, long time.Duration) (context.Context, context.CancelFunc) {
 	lingering, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
-		timer := time.NewTimer(lingerTime)
+		timer := time.NewTimer(long)
 		defer timer.Stop()
 		select {
 		case <-timer.C:
@@ -146,9 +146,9 @@ func restartContainer(ctx context.Context, q *request) (string, error) {
 	case c.State.Status != "running":
 		return "", stale("the container is " + docker.Line(cmp.Or(c.State.Status, "in an unknown state")))
 	}
-	lingering, cancel := linger(ctx)
+	lingering, cancel := linger(ctx, q.linger)
 	defer cancel()
-	bounded, cancelBound := context.WithTimeout(lingering, q.grace+slack)
+	bounded, cancelBound := context.WithTimeout(lingering, q.longest)
 	defer cancelBound()
 	err := client.Restart(bounded, id, q.grace)
 	for try := 1; err != nil && try < startTries && halfDone(bounded, client, id, life, err); try++ {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/docker"
 	"github.com/prober-exporter/prober_exporter/gate"
 	"github.com/prober-exporter/prober_exporter/internal/testutil/dockerd"
 	"github.com/prober-exporter/prober_exporter/prober/instance"
@@ -133,4 +134,52 @@ func TestDockerNoLeak(t *testing.T) {
 		}
 	}
 	s.until("no more goroutines", func() bool { return runtime.NumGoroutine() <= before+2 })
+}
+
+// An instance is being stopped from the stop signal, or a kill, until its next life; a signal that
+// means something else to many applications does not count, unless it is the stop signal. The
+// source sees a target as long as the daemon has usable answers about that very target.
+func TestDockerStopping(t *testing.T) {
+	f := dockerd.New(t)
+	s := newWorld(t, f.Socket)
+	f.Set("app", 1, "running", 1)
+	f.Set("web", 2, "running", 1, func(c *docker.Container) { c.Config.StopSignal = "SIGWINCH" })
+	s.watch("app")
+	s.watch("web")
+	if s.Sees("app") {
+		t.Error("seen before the first look")
+	}
+	stop := s.run()
+	s.until("up", s.Up)
+	f.Event("kill", 1, "signal", "15")
+	s.until("app is being stopped", func() bool { return !s.Describe("app").Stopping.IsZero() })
+	f.Event("kill", 2, "signal", "28")
+	s.until("web is being stopped", func() bool { return !s.Describe("web").Stopping.IsZero() })
+	f.Set("app", 1, "running", 2)
+	f.Event("start", 1)
+	s.until("a new life", func() bool { return s.Describe("app").Stopping.IsZero() })
+	// In this order: whoever has seen the last has seen all.
+	f.Event("kill", 1, "signal", "1")
+	f.Event("kill", 1, "signal", "10")
+	f.Event("kill", 2, "signal", "9")
+	f.Set("app", 1, "running", 3)
+	f.Event("update", 1)
+	s.await("app", life(1, 3, gate.Running))
+	if got := s.Describe("app").Stopping; !got.IsZero() {
+		t.Errorf("stopping at %v after SIGHUP and SIGUSR1", got)
+	}
+
+	if !s.Sees("app") || s.Sees("nobody") {
+		t.Error("not seen although the daemon answers")
+	}
+	f.Fault("/containers/app", dockerd.Says(500, "sick"))
+	f.Event("update", 1)
+	s.until("the daemon has no answer", func() bool { return !s.Sees("app") })
+	if !s.Sees("web") {
+		t.Error("another target is not seen")
+	}
+	stop()
+	if s.Sees("web") {
+		t.Error("seen after the end")
+	}
 }
