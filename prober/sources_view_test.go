@@ -29,6 +29,7 @@ type view struct {
 	asked   string // a word for each Asked
 	lost    bool
 	down    bool
+	blind   bool // at its targets
 	runs    int
 	look    func() // called when a worker asks for a look
 	slow    time.Duration
@@ -66,6 +67,12 @@ func (v *view) Up() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return !v.down
+}
+
+func (v *view) Sees(string) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return !v.blind
 }
 
 func (v *view) Run(ctx context.Context, changed func(string)) error {
