@@ -70,7 +70,7 @@ func TestDocumentedExamples(t *testing.T) {
 			checkYAML(t, cfg)
 		}
 	}
-	if loaded < 9 {
+	if loaded < 13 {
 		t.Errorf("only %d examples", loaded)
 	}
 }
@@ -84,7 +84,8 @@ func TestDocumentedKeys(t *testing.T) {
 	for key := range strings.FieldsSeq("targets name host ports env labels instance source startupProbe readinessProbe livenessProbe " +
 		"containerPort protocol value exec httpGet tcpSocket grpc initialDelaySeconds timeoutSeconds periodSeconds successThreshold " +
 		"failureThreshold terminationGracePeriodSeconds command path port scheme httpHeaders service mode " +
-		"maxHoldSeconds refreshSeconds pidFile match container label socket") {
+		"maxHoldSeconds refreshSeconds pidFile match container label socket " +
+		"restart signal docker systemd stopSignal unit backOff maxSeconds resetSeconds initialSeconds limit restarts seconds dryRun") {
 		if text := string(data); !strings.Contains(text, "\n"+key+":") && !strings.Contains(text, "[ "+key+":") {
 			t.Errorf("%s is not documented", key)
 		}
