@@ -65,12 +65,12 @@ func start(t *testing.T, units map[string]string) *manager {
 		m.write("systemd/user/"+name, strings.ReplaceAll(text, "DIR", m.dir))
 	}
 	var said bytes.Buffer
-	cmd := exec.Command("/bin/sh", "-c", `echo $$ >"$GROUP/cgroup.procs" &&
+	cmd := exec.Command("/bin/sh", "-c", `for group in $DIRS; do echo $$ >"$group/cgroup.procs" || exit; done
 		exec unshare --mount --pid --fork --kill-child --mount-proc /bin/sh -c '
 		mount -t tmpfs none /run && mkdir -p /run/systemd/system /run/user &&
 		"$PROGRAM" --user --unit=bus.target; exit'`) // as number 1 it would be the system's
 	cmd.Env = []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + m.dir, "PROGRAM=" + program, "GROUP=" + cgroup(t), "XDG_CONFIG_HOME=" + m.dir,
+		"PATH=" + os.Getenv("PATH"), "HOME=" + m.dir, "PROGRAM=" + program, "DIRS=" + strings.Join(cgroups(t), " "), "XDG_CONFIG_HOME=" + m.dir,
 		"XDG_RUNTIME_DIR=/run/user", "DBUS_SESSION_BUS_ADDRESS=unix:path=" + socket, "SYSTEMD_LOG_TARGET=console",
 	}
 	cmd.Stdout, cmd.Stderr = &said, &said
@@ -102,37 +102,46 @@ func start(t *testing.T, units map[string]string) *manager {
 	return m
 }
 
-// cgroup makes a control group below which the manager makes its own.
-func cgroup(t *testing.T) string {
+// cgroups makes control groups, for below them the manager makes its own. Where version 1 and 2
+// are mounted side by side, systemd uses both.
+func cgroups(t *testing.T) (dirs []string) {
 	t.Helper()
-	var problems []error
-	for _, root := range []string{"/sys/fs/cgroup/systemd", "/sys/fs/cgroup"} {
+	for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/systemd"} {
 		if _, err := os.Stat(filepath.Join(root, "cgroup.procs")); err != nil {
-			problems = append(problems, err)
 			continue
 		}
-		dir, err := os.MkdirTemp(root, "prober-exporter-test-")
-		if err != nil {
-			problems = append(problems, err)
-			continue
+		dir := filepath.Join(root, "prober-exporter-test-"+testutil.Unique())
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			needs.Missing(t, err)
 		}
-		t.Cleanup(func() {
-			testutil.Eventually(t, "the control groups are empty and go", func() error {
-				return removeGroups(dir)
-			})
-		})
-		return dir
+		dirs = append(dirs, dir)
 	}
-	needs.Missing(t, "a control group: ", errors.Join(problems...))
-	return ""
+	if len(dirs) == 0 {
+		needs.Missing(t, "control groups")
+	}
+	t.Cleanup(func() {
+		testutil.Eventually(t, "the control groups are empty and go", func() error {
+			for _, dir := range dirs { // the first has the processes, which make groups while they live
+				if err := removeGroups(dir); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+	return dirs
 }
 
+// removeGroups removes a control group and those below it.
 func removeGroups(dir string) error {
 	below, err := filepath.Glob(filepath.Join(dir, "*", "cgroup.procs"))
 	for _, procs := range below {
 		err = errors.Join(err, removeGroups(filepath.Dir(procs)))
 	}
-	return errors.Join(err, os.Remove(dir))
+	if removed := os.Remove(dir); !errors.Is(removed, os.ErrNotExist) {
+		err = errors.Join(err, removed)
+	}
+	return err
 }
 
 func (m *manager) path(name string) string { return filepath.Join(m.dir, name) }

@@ -9,19 +9,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/coreos/go-systemd/v22/dbus"
 	bus "github.com/godbus/dbus/v5"
 )
 
-// ErrNotRunning says that the service does not run, or is being stopped. Nothing was done, and
-// nothing was started.
+// ErrNotRunning says that the service does not run, or that somebody stops it: TryRestart has
+// done nothing.
 var ErrNotRunning = errors.New("nothing is restarted")
 
-// TryRestart lets systemd restart a service and waits until the service runs again, at most until
-// ctx is done. systemd then finishes the restart without a caller, as it does if the caller dies:
-// the restart is one job of systemd's. TryRestart never starts a service that does not run
-// (ErrNotRunning), and replaces no job that stops one.
+// TryRestart lets systemd restart a service, and waits until the service has started again. A
+// service that is still starting is restarted as well. The wait lasts as long as the unit's
+// TimeoutStopSec and TimeoutStartSec let it, or until ctx is done. systemd finishes the restart
+// without its caller, who may be dead: the restart is a single job of systemd's. TryRestart never
+// starts a service that does not run (ErrNotRunning), and replaces no job that stops one.
 func TryRestart(ctx context.Context, unit string) error {
 	conn, err := dbus.NewSystemConnectionContext(ctx)
 	if err != nil {
@@ -32,6 +34,11 @@ func TryRestart(ctx context.Context, unit string) error {
 	before, err := s.invocation(ctx)
 	if err != nil {
 		return err
+	}
+	if waits, err := s.waits(ctx); err != nil {
+		return err
+	} else if waits {
+		return s.idle(ctx)
 	}
 	result := make(chan string, 1)
 	// "fail": the job takes the place of no other.
@@ -79,13 +86,18 @@ func (s service) property(ctx context.Context, name string) (any, error) {
 // idle returns why systemd had nothing to restart.
 func (s service) idle(ctx context.Context) error {
 	state, err := s.property(ctx, "ActiveState")
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case state == "activating":
-		return fmt.Errorf("%s is still starting, and systemd restarts no service before it has started: TimeoutStartSec in its unit bounds the start", s.unit)
 	}
 	return fmt.Errorf("%s is %v: %w", s.unit, state, ErrNotRunning)
+}
+
+// waits reports whether the service has ended and systemd is going to start it again by itself.
+// A restart would start the service at once, without the rest of its RestartSec.
+func (s service) waits(ctx context.Context) (bool, error) {
+	v, err := s.property(ctx, "SubState")
+	state, _ := v.(string)
+	return strings.HasPrefix(state, "auto-restart"), err // -queued, too, since systemd 254
 }
 
 // refused says in plain words why systemd takes no job.

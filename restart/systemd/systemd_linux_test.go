@@ -51,7 +51,9 @@ func TestTryRestartStartsNothing(t *testing.T) {
 	m := start(t, map[string]string{
 		shop:             "[Service]\nExecStart=/bin/sleep 1000",
 		"broken.service": "[Service]\nExecStart=/bin/sh -c 'read line <DIR/end; exit 1'",
+		"again.service":  "[Service]\nExecStart=/bin/sh -c 'read line <DIR/again'\nRestart=always\nRestartSec=infinity",
 	})
+	m.fifo("again")
 	says(t, TryRestart(t.Context(), shop), "shop.service is inactive: nothing is restarted", true)
 	m.started(shop)
 	testutil.Receive(t, m.stop(shop), "the end")
@@ -64,6 +66,14 @@ func TestTryRestartStartsNothing(t *testing.T) {
 	m.release("end")
 	m.becomes("broken.service", "failed")
 	says(t, TryRestart(t.Context(), "broken.service"), "broken.service is failed: nothing is restarted", true)
+	m.started("again.service")
+	m.release("again")
+	m.becomes("again.service", "activating")
+	before := m.property("again.service", "InvocationID")
+	says(t, TryRestart(t.Context(), "again.service"), "again.service is activating: nothing is restarted", true)
+	if m.property("again.service", "InvocationID") != before {
+		t.Error("a service that waits for its RestartSec has been started")
+	}
 	says(t, TryRestart(t.Context(), "nosuch.service"), "systemd knows no nosuch.service: Unit nosuch.service not found.", false)
 }
 
@@ -101,14 +111,20 @@ func TestTryRestartLetsStop(t *testing.T) {
 	}
 }
 
-// A service that has not started yet is no success, and no service that does not run.
+// A service that hangs while it starts is restarted, too: systemd itself would wait for its
+// TimeoutStartSec.
 func TestTryRestartActivating(t *testing.T) {
-	m := start(t, map[string]string{shop: "[Service]\nType=notify\nExecStart=/bin/sleep 1000"})
+	m := start(t, map[string]string{shop: "[Service]\nType=notify\nTimeoutStartSec=infinity\nExecStart=/bin/sleep 1000"})
 	if _, err := m.conn.StartUnitContext(t.Context(), shop, "replace", nil); err != nil {
 		t.Fatal(err)
 	}
 	m.becomes(shop, "activating")
-	says(t, TryRestart(t.Context(), shop), "shop.service is still starting", false)
+	before := m.property(shop, "InvocationID")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := m.restart(ctx, shop)
+	testutil.Until(t, "another life begins", func() bool { return m.property(shop, "InvocationID") != before })
+	cancel()
+	says(t, testutil.Receive(t, ended, "the restart"), "systemd has not restarted shop.service yet and goes on: context canceled", false)
 }
 
 // The result of the job counts: the service may fail to start again, and somebody may stop it
