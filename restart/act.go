@@ -6,8 +6,6 @@ package restart
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/config"
@@ -29,9 +27,8 @@ const (
 	// may go on when the agent stops.
 	lingerTime = 5 * time.Second
 
-	// The most bytes of a message, and of an output in the log.
+	// maxMessage is the most bytes of a message.
 	maxMessage = 256
-	maxLogged  = 256
 )
 
 // stale is why an act was dropped before it had done anything.
@@ -61,6 +58,10 @@ type request struct {
 	grace    time.Duration // from the first signal to SIGKILL
 	longest  time.Duration // how long the act may last
 	linger   time.Duration // how long an act that must not be cut short goes on when the agent stops
+
+	// begin must be called right before the first thing that anybody could notice. An error
+	// says that there must be no such thing.
+	begin func() error
 }
 
 // handler restarts an instance in one way.
@@ -86,45 +87,51 @@ func (r *Restarter) act(t *target, j job) {
 	s, _ := r.o.Prober.Target(c.Name, prober.Full)
 	a := describe(j.verdict, &s, c.Restart.Handler())
 	a.Began = began
-	s, seen := r.look(c.Name)
 	grace := c.GracePeriod(j.kind)
 	q := &request{target: c, instance: j.instance, grace: grace, longest: grace + slack, linger: lingerTime}
-	h := r.handlers[a.Handler]
-	if r.mustBeQuiet() {
-		r.cancel()
-	}
-
-	r.mu.Lock()
-	before := t.pace
-	why := r.whyNot(t, j, &s, seen)
-	if why == "" {
-		t.pace = t.pace.begin(c.Restart.BackOff, r.now())
-		if !c.Restart.DryRun {
-			current := a
-			t.current = &current
-		}
-	}
-	r.mu.Unlock()
-
-	var did string
-	var err error
-	switch {
-	case why != "":
-		err = stale(why)
-	case c.Restart.DryRun:
-		did = "would " + h.does(q)
-	default:
-		r.tell(c.Name, a)
-		r.log(slog.LevelWarn, "restarting the target", c.Name, &a)
-		did, err = h.act(r.ctx, q)
-	}
+	q.begin = func() error { return r.begin(t, j, a) }
+	did, err := r.attempt(t, j, q)
 	a.Duration = time.Since(began)
 	a.Result = resultOf(err, c.Restart.DryRun)
 	if err != nil {
 		did = err.Error()
 	}
-	a.Message = j.scrub.Clean(did, maxMessage)
-	r.finish(t, c.Name, a, before)
+	a.Message = output.Visible(j.scrub.Clean(did, maxMessage))
+	r.finish(t, c, a)
+}
+
+// attempt takes the last look and, if the verdict stands, lets the handler act.
+func (r *Restarter) attempt(t *target, j job, q *request) (did string, err error) {
+	s, seen := r.look(j.cfg.Name)
+	if r.mustBeQuiet() {
+		r.cancel()
+	}
+	r.mu.Lock()
+	err = r.whyNot(t, j, &s, seen)
+	r.mu.Unlock()
+	h := r.handlers[j.cfg.Restart.Handler()]
+	switch {
+	case err != nil:
+		return "", err
+	case j.cfg.Restart.DryRun:
+		return "would " + h.does(q), nil
+	}
+	return h.act(r.ctx, q)
+}
+
+// begin records that an act is under way, and tells of it.
+func (r *Restarter) begin(t *target, j job, a Act) error {
+	r.mu.Lock()
+	if err := r.superseded(t, j); err != nil {
+		r.mu.Unlock()
+		return err
+	}
+	t.pace = t.pace.begin(j.cfg.Restart.BackOff, r.now())
+	t.current = &a
+	r.mu.Unlock()
+	r.o.Logger.Warn("restarting the target", a.attributes(j.cfg.Name)...)
+	r.tell(j.cfg.Name, a)
+	return nil
 }
 
 // look takes a last look at a target.
@@ -134,29 +141,39 @@ func (r *Restarter) look(name string) (s prober.TargetStatus, seen bool) {
 	return r.o.Prober.Look(ctx, name, prober.Full)
 }
 
-// whyNot returns why a job must not be done; empty if it may. s is the state of the target after
+// whyNot returns why a job must not be done; nil if it may. s is the state of the target after
 // the last look, and seen what the look says of the source. The caller holds mu.
-func (r *Restarter) whyNot(t *target, j job, s *prober.TargetStatus, seen bool) string {
+func (r *Restarter) whyNot(t *target, j job, s *prober.TargetStatus, seen bool) error {
 	stopping := s.Details.Stopping
+	if err := r.superseded(t, j); err != nil {
+		return err
+	}
+	switch {
+	case !seen:
+		return stale("the source does not see the instance")
+	case s.Instance.ID != j.instance:
+		return stale("the instance has been replaced")
+	case s.Details.Paused:
+		return stale("the instance is paused")
+	case s.Instance.Deleting:
+		return stale("the instance is being deleted")
+	case verdictOn(s).instance != j.instance:
+		return stale("the verdict does not stand any more")
+	case !stopping.IsZero() && !t.ours.isOurs(j.instance, stopping):
+		return stale("somebody is stopping the instance")
+	}
+	return nil
+}
+
+// superseded returns why a job is not wanted any more; nil if it is. The caller holds mu.
+func (r *Restarter) superseded(t *target, j job) error {
 	switch {
 	case r.ctx.Err() != nil:
-		return "the agent is stopping"
-	case t.cfg != j.cfg:
-		return "the file has changed"
-	case !seen:
-		return "the source does not see the instance"
-	case s.Instance.ID != j.instance:
-		return "the instance has been replaced"
-	case s.Details.Paused:
-		return "the instance is paused"
-	case s.Instance.Deleting:
-		return "the instance is being deleted"
-	case verdictOn(s).instance != j.instance:
-		return "the verdict does not stand any more"
-	case !stopping.IsZero() && !t.ours.isOurs(j.instance, stopping):
-		return "somebody is stopping the instance"
+		return stale("the agent is stopping, or its pod is")
+	case t.cfg != j.cfg, t.former:
+		return stale("the file has changed")
 	}
-	return ""
+	return nil
 }
 
 // resultOf returns the result of an act that ended with err.
@@ -173,18 +190,20 @@ func resultOf(err error, dryRun bool) Result {
 	return Succeeded
 }
 
-// finish records the end of an act. before is the pace without the act.
-func (r *Restarter) finish(t *target, name string, a Act, before pace) {
+// finish records the end of an act. One that was dropped before it had begun is nothing to the
+// back-off.
+func (r *Restarter) finish(t *target, c *config.Target, a Act) {
 	r.mu.Lock()
-	now := r.now()
-	news := true
-	switch a.Result {
-	case Stale:
-		t.pace, t.retry = before, now+staleWait
+	now, begun, news := r.now(), t.current != nil, true
+	if a.Result == Stale && !begun {
+		t.retry = now + staleWait
 		this := dropped{a.Instance, a.Message}
 		news = t.last != this
 		t.last = this
-	case Succeeded, Failed, DryRun:
+	} else {
+		if !begun {
+			t.pace = t.pace.begin(c.Restart.BackOff, now)
+		}
 		t.pace = t.pace.end(now)
 		t.ours = ours{instance: a.Instance, from: a.Began, to: a.Began.Add(a.Duration)}
 		t.last = dropped{}
@@ -195,44 +214,8 @@ func (r *Restarter) finish(t *target, name string, a Act, before pace) {
 	t.current, t.busy = nil, false
 	r.mu.Unlock()
 	if news {
-		r.logEnd(name, &a)
-		r.tell(name, a)
+		r.logEnd(c.Name, &a, begun)
+		r.tell(c.Name, a)
 	}
 	r.wakeUp()
-}
-
-// tell tells whoever wants to know of acts.
-func (r *Restarter) tell(name string, a Act) {
-	if r.o.Told != nil {
-		r.o.Told(name, a)
-	}
-}
-
-// logEnd logs how an act ended.
-func (r *Restarter) logEnd(name string, a *Act) {
-	switch a.Result {
-	case Stale:
-		r.log(slog.LevelInfo, "restart dropped", name, a)
-	case DryRun:
-		r.log(slog.LevelWarn, "dry run: the target would be restarted", name, a)
-	case Failed:
-		r.o.Logger.Error("restart failed", "target", name, "instance_id", a.Instance, "duration", a.Duration.String(), "err", a.Message)
-	case Succeeded:
-		r.o.Logger.Info("restart done", "target", name, "instance_id", a.Instance, "duration", a.Duration.String(), "did", a.Message)
-	}
-}
-
-// log logs an act with its verdict.
-func (r *Restarter) log(level slog.Level, message, name string, a *Act) {
-	args := []any{
-		"target", name, "instance_id", a.Instance, "probe_type", prober.ProbeType(a.Kind), "reason", string(a.Reason),
-		"attempt", fmt.Sprintf("%d/%d", min(a.Failures, uint64(a.Threshold)), a.Threshold), "handler", a.Handler,
-	}
-	if a.Output != "" {
-		args = append(args, "output", output.Visible(output.Cut(a.Output, maxLogged)))
-	}
-	if a.Message != "" {
-		args = append(args, "message", a.Message)
-	}
-	r.o.Logger.Log(context.Background(), level, message, args...)
 }

@@ -18,7 +18,7 @@ import (
 func commandRequest(env []config.EnvVar, command ...string) *request {
 	return &request{
 		target:  &config.Target{Name: "app", Env: env, Restart: &config.Restart{Exec: &config.Exec{Command: command}}},
-		longest: time.Minute, linger: time.Minute,
+		longest: time.Minute, linger: time.Minute, begin: mayBegin,
 	}
 }
 

@@ -50,6 +50,9 @@ func restartUnit(ctx context.Context, q *request) (string, error) {
 	unit := q.target.Restart.Systemd.Unit
 	ctx, cancel := context.WithTimeout(ctx, q.longest)
 	defer cancel()
+	if err := q.begin(); err != nil {
+		return "", err
+	}
 	switch err := systemd.TryRestart(ctx, unit); {
 	case errors.Is(err, systemd.ErrNotRunning):
 		return "", stale(err.Error())
@@ -66,6 +69,9 @@ func commandLine(q *request) string { return strings.Join(q.target.Restart.Exec.
 // too long is killed, and so is its process group. When the agent stops, the command may linger,
 // and is then left to itself: half a restart is a stop.
 func runCommand(ctx context.Context, q *request) (string, error) {
+	if err := q.begin(); err != nil {
+		return "", err
+	}
 	run := exec.New(q.target, &config.Probe{Exec: q.target.Restart.Exec, Timeout: q.longest})
 	type ended struct {
 		action.Outcome
@@ -145,6 +151,9 @@ func restartContainer(ctx context.Context, q *request) (string, error) {
 		return "", stale("the container has been restarted")
 	case c.State.Status != "running":
 		return "", stale("the container is " + docker.Line(cmp.Or(c.State.Status, "in an unknown state")))
+	}
+	if err := q.begin(); err != nil {
+		return "", err
 	}
 	lingering, cancel := linger(ctx, q.linger)
 	defer cancel()

@@ -51,7 +51,7 @@ func containerRequest(t *testing.T, f *dockerd.Daemon) *request {
 			Instance: config.Instance{Source: config.SourceDocker, Container: "app", Socket: f.Socket},
 			Restart:  &config.Restart{Docker: &config.RestartDocker{}},
 		},
-		instance: c.Life(), grace: 2500 * time.Millisecond, longest: time.Minute, linger: time.Minute,
+		instance: c.Life(), grace: 2500 * time.Millisecond, longest: time.Minute, linger: time.Minute, begin: mayBegin,
 	}
 }
 

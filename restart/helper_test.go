@@ -34,6 +34,8 @@ type world struct {
 	answers map[string]string // by target: good, bad or unknown
 	acts    []acted
 	told    []Act
+	// check is what the handler finds before it begins; nil: all is well.
+	check func() error
 	// work is what a restart does; nil: nothing, at once.
 	work func(ctx context.Context, q *request) error
 }
@@ -97,6 +99,17 @@ func (w *world) newAction(t *config.Target, _ *config.Probe) action.Func {
 }
 
 func (w *world) act(ctx context.Context, q *request) (string, error) {
+	w.mu.Lock()
+	look := w.check
+	w.mu.Unlock()
+	if look != nil {
+		if err := look(); err != nil {
+			return "", err
+		}
+	}
+	if err := q.begin(); err != nil {
+		return "", err
+	}
 	w.mu.Lock()
 	w.acts = append(w.acts, acted{time.Since(w.begin), q.target.Name, q.instance})
 	work := w.work
@@ -253,3 +266,6 @@ func (v *view) runs(name, id string) {
 		*i, *d = gate.Instance{ID: id, Phase: gate.Running, StartedAt: time.Now()}, instance.Details{}
 	})
 }
+
+// mayBegin lets a handler begin.
+func mayBegin() error { return nil }

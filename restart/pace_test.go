@@ -22,15 +22,16 @@ func TestPaceDoubles(t *testing.T) {
 		t.Errorf("the first act not before %v, want 10s after the agent's start", got)
 	}
 	now := time.Hour
-	for i, want := range []time.Duration{10, 20, 40, 80, 160, 300, 300, 300} {
+	for i, seconds := range []int{10, 20, 40, 80, 160, 300, 300, 300} {
+		want := time.Duration(seconds) * time.Second
 		p = p.begin(r.BackOff, now)
 		now += 7 * time.Second
 		p = p.end(now)
-		if got := p.notBefore(r) - now; got != want*time.Second {
-			t.Errorf("%v after act %d, want %d s", got, i+1, want)
+		if got := p.notBefore(r) - now; got != want {
+			t.Errorf("%v after act %d, want %v", got, i+1, want)
 		}
-		if length, _ := p.backOff(r.BackOff); p.inRow != i+1 || length != want*time.Second {
-			t.Errorf("back-off %d of %v after act %d, want %d s", p.inRow, length, i+1, want)
+		if length, _ := p.backOff(r.BackOff); p.inRow != i+1 || length != want {
+			t.Errorf("back-off %d of %v after act %d, want %v", p.inRow, length, i+1, want)
 		}
 		now = p.notBefore(r)
 	}

@@ -26,6 +26,9 @@ func TestQuiet(t *testing.T) {
 		"watch": func(w *world) {
 			w.view.sets("pod", true, func(i *gate.Instance, _ *instance.Details) { i.Deleting = true })
 		},
+		"during the look": func(w *world) {
+			w.view.look = func() { w.m.Terminate() }
+		},
 		"stopping": func(w *world) { w.r.Stop() },
 		"stopped":  func(w *world) { w.m.Stop() },
 	} {

@@ -54,8 +54,9 @@ type Restarter struct {
 
 // target is what the Restarter knows of a target. Restarter.mu guards it.
 type target struct {
-	cfg   *config.Target
-	scrub *output.Scrubber
+	cfg    *config.Target
+	scrub  *output.Scrubber
+	former bool // the file has no such block any more
 
 	pace  pace
 	busy  bool    // a goroutine acts, or finds out whether it may
@@ -111,7 +112,7 @@ func (r *Restarter) Apply(cfg *config.Config) {
 	now := r.now()
 	for name, t := range r.byName {
 		if kept[name] == nil && (t.busy || !t.pace.spent(t.cfg.Restart, now)) {
-			t.due, t.wanted = 0, false
+			t.due, t.wanted, t.former = 0, false, true
 			kept[name] = t
 		}
 	}
@@ -130,6 +131,7 @@ func (r *Restarter) Apply(cfg *config.Config) {
 
 // configure gives the target its configuration.
 func (t *target) configure(c *config.Target) {
+	t.former = false
 	switch {
 	case t.cfg == nil:
 	case reflect.DeepEqual(t.cfg, c):

@@ -175,6 +175,66 @@ func TestStale(t *testing.T) {
 	}
 }
 
+// A reload that comes between the verdict and the act decides about the act.
+func TestReloadBeforeTheAct(t *testing.T) {
+	for name, change := range map[string]func(c *config.Target){
+		"block away": func(c *config.Target) { c.Restart = nil },
+		"dry run":    func(c *config.Target) { c.Restart.DryRun = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := running(t)
+				w.view.look = func() {
+					if s, _ := w.m.Target("app", 0); !s.Live {
+						w.view.look = nil
+						cfg := &config.Config{Targets: []config.Target{app("app", change)}}
+						if err := w.m.Apply(cfg); err != nil {
+							t.Error(err)
+						}
+						w.r.Apply(cfg)
+					}
+				}
+				w.says("app", "bad")
+				w.sleep(time.Minute)
+				w.want(0, "after the reload")
+			})
+		})
+	}
+}
+
+// A handler may still find that there is nothing to do. As long as nothing was done, that is no
+// restart to the back-off; a failure is, and so is what only comes out when it has begun.
+func TestHandlerDrops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := running(t)
+		checks := 0
+		w.check = func() error {
+			checks++
+			return fmt.Errorf("wrapped: %w", stale("the process has ended"))
+		}
+		w.says("app", "bad")
+		w.sleep(5500 * time.Millisecond)
+		w.want(0, "while there is nothing to do")
+		if s := w.status("app"); s.BackOffLeft != 0 || s.Counts != (Counts{Stale: 1}) || checks != 4 || len(w.told) != 1 {
+			t.Errorf("got %+v after %d checks, told %+v", s, checks, w.told)
+		}
+		w.check = func() error { return errOfAgent }
+		w.sleep(5 * time.Second)
+		if s := w.status("app"); s.BackOffs != 1 || s.Counts != (Counts{Stale: 1, Failed: 1}) {
+			t.Errorf("got %+v, want one that failed before it began, and a back-off", s)
+		}
+		if n := w.log.Count(`msg="restart failed"`, "reason=http_status", errOfAgent.Error()); n != 1 {
+			t.Errorf("%d lines:\n%s", n, w.log.String())
+		}
+		w.check = nil
+		w.does(func(context.Context, *request) error { return stale("the unit does not run") })
+		w.sleep(11 * time.Second)
+		if s := w.status("app"); s.BackOffs != 2 || s.Counts != (Counts{Stale: 2, Failed: 1}) {
+			t.Errorf("got %+v, want one that was dropped after its beginning under the back-off", s)
+		}
+	})
+}
+
 // One act of a target is under way at a time, and targets do not wait for each other.
 func TestOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -40,6 +40,9 @@ func signalProcess(ctx context.Context, q *request) (string, error) {
 	}
 	defer p.close()
 
+	if err := q.begin(); err != nil {
+		return "", err
+	}
 	name := q.target.Restart.Signal.StopSignal
 	began := time.Now()
 	if err := p.send(name); err != nil {

@@ -48,7 +48,7 @@ func runs(t *testing.T, who proc.Process) bool {
 func signalRequest(who proc.Process, signal string, grace time.Duration) *request {
 	return &request{
 		target:   &config.Target{Restart: &config.Restart{Signal: &config.RestartSignal{StopSignal: signal}}},
-		instance: who.Life("0000"), grace: grace,
+		instance: who.Life("0000"), grace: grace, begin: mayBegin,
 	}
 }
 

@@ -36,10 +36,6 @@ func verdictOn(s *prober.TargetStatus) verdict {
 	return verdict{}
 }
 
-// quiet reports whether nothing may be done about any verdict, because the agent or its pod is
-// about to end, or has no configuration.
-func quiet(s prober.Summary) bool { return !s.Loaded || s.Stopping || s.Terminating }
-
 // describe returns the act that a verdict asks for, with what the probe says of its failures.
 func describe(v verdict, s *prober.TargetStatus, handler string) Act {
 	a := Act{Instance: v.instance, Kind: v.kind, Handler: handler}
