@@ -127,6 +127,13 @@ func (w *world) does(work func(ctx context.Context, q *request) error) {
 	w.work = work
 }
 
+// finds sets what the handler finds before it begins.
+func (w *world) finds(check func() error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.check = check
+}
+
 // says sets how the probes of a target are answered from now on.
 func (w *world) says(target, answer string) {
 	w.mu.Lock()
@@ -236,6 +243,13 @@ func (v *view) Look(context.Context) {
 	if look != nil {
 		look()
 	}
+}
+
+// looks sets what a look finds out.
+func (v *view) looks(look func()) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.look = look
 }
 
 func (v *view) Run(ctx context.Context, changed func(string)) error {

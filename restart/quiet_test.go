@@ -27,7 +27,7 @@ func TestQuiet(t *testing.T) {
 			w.view.sets("pod", true, func(i *gate.Instance, _ *instance.Details) { i.Deleting = true })
 		},
 		"during the look": func(w *world) {
-			w.view.look = func() { w.m.Terminate() }
+			w.view.looks(w.m.Terminate)
 		},
 		"stopping": func(w *world) { w.r.Stop() },
 		"stopped":  func(w *world) { w.m.Stop() },

@@ -23,6 +23,7 @@ import (
 type witness struct {
 	*world
 	random *rand.Rand
+	ofActs *rand.Rand // guarded by mu
 	target config.Target
 
 	lives   int
@@ -104,7 +105,7 @@ func (w *witness) restart(ctx context.Context, q *request) error {
 	w.mu.Lock()
 	w.judge(q)
 	w.acting = true
-	takes, result := time.Duration(w.random.IntN(20_000))*time.Millisecond, w.random.IntN(4)
+	takes, result := time.Duration(w.ofActs.IntN(20_000))*time.Millisecond, w.ofActs.IntN(4)
 	w.mu.Unlock()
 	timer := time.NewTimer(takes)
 	select {
@@ -249,7 +250,10 @@ func TestRandom(t *testing.T) {
 	total := 0
 	for seed := range uint64(150) {
 		synctest.Test(t, func(t *testing.T) {
-			w := &witness{world: newWorld(t), random: rand.New(rand.NewPCG(seed, 1)), started: time.Now(), target: app("app")}
+			w := &witness{
+				world: newWorld(t), random: rand.New(rand.NewPCG(seed, 1)), ofActs: rand.New(rand.NewPCG(seed, 2)),
+				started: time.Now(), target: app("app"),
+			}
 			w.target.Restart.BackOff = config.BackOff{Initial: 3 * time.Second, Max: 20 * time.Second, Reset: 60 * time.Second}
 			if seed%3 == 0 {
 				w.target.Restart.Limit = config.Limit{Restarts: 4, Window: 5 * time.Minute}

@@ -144,14 +144,14 @@ func TestStale(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := running(t)
-				w.view.look = func() {
+				w.view.looks(func() {
 					if s, _ := w.m.Target("app", 0); !s.Live {
 						c.change(&w.view)
 						if name == "replaced" {
 							w.says("app", "good")
 						}
 					}
-				}
+				})
 				w.says("app", "bad")
 				w.sleep(time.Minute)
 				w.want(0, "a minute later")
@@ -162,7 +162,7 @@ func TestStale(t *testing.T) {
 				if s.BackOffLeft != 0 || w.log.Count(`msg="restart dropped"`, c.why) != 1 {
 					t.Errorf("back-off %v, log\n%s", s.BackOffLeft, w.log.String())
 				}
-				w.view.look = nil
+				w.view.looks(nil)
 				w.says("app", "bad")
 				w.view.mu.Lock()
 				w.view.blind["app"] = false
@@ -184,16 +184,16 @@ func TestReloadBeforeTheAct(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := running(t)
-				w.view.look = func() {
+				w.view.looks(func() {
 					if s, _ := w.m.Target("app", 0); !s.Live {
-						w.view.look = nil
+						w.view.looks(nil)
 						cfg := &config.Config{Targets: []config.Target{app("app", change)}}
 						if err := w.m.Apply(cfg); err != nil {
 							t.Error(err)
 						}
 						w.r.Apply(cfg)
 					}
-				}
+				})
 				w.says("app", "bad")
 				w.sleep(time.Minute)
 				w.want(0, "after the reload")
@@ -208,17 +208,17 @@ func TestHandlerDrops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := running(t)
 		checks := 0
-		w.check = func() error {
+		w.finds(func() error {
 			checks++
 			return fmt.Errorf("wrapped: %w", stale("the process has ended"))
-		}
+		})
 		w.says("app", "bad")
 		w.sleep(5500 * time.Millisecond)
 		w.want(0, "while there is nothing to do")
 		if s := w.status("app"); s.BackOffLeft != 0 || s.Counts != (Counts{Stale: 1}) || checks != 4 || len(w.told) != 1 {
 			t.Errorf("got %+v after %d checks, told %+v", s, checks, w.told)
 		}
-		w.check = func() error { return errOfAgent }
+		w.finds(func() error { return errOfAgent })
 		w.sleep(5 * time.Second)
 		if s := w.status("app"); s.BackOffs != 1 || s.Counts != (Counts{Stale: 1, Failed: 1}) {
 			t.Errorf("got %+v, want one that failed before it began, and a back-off", s)
@@ -226,7 +226,7 @@ func TestHandlerDrops(t *testing.T) {
 		if n := w.log.Count(`msg="restart failed"`, "reason=http_status", errOfAgent.Error()); n != 1 {
 			t.Errorf("%d lines:\n%s", n, w.log.String())
 		}
-		w.check = nil
+		w.finds(nil)
 		w.does(func(context.Context, *request) error { return stale("the unit does not run") })
 		w.sleep(11 * time.Second)
 		if s := w.status("app"); s.BackOffs != 2 || s.Counts != (Counts{Stale: 2, Failed: 1}) {
