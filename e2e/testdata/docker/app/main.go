@@ -20,20 +20,24 @@ func main() {
 	if len(os.Args) > 1 {
 		os.Exit(command(os.Args[1:]))
 	}
+	var ill, deaf atomic.Bool
 	// The first process of a container has no default handling of signals.
 	term := make(chan os.Signal, 1)
 	signal.Notify(term, syscall.SIGTERM)
 	go func() {
-		<-term
-		os.Exit(0)
+		for range term {
+			if !deaf.Load() {
+				os.Exit(0)
+			}
+		}
 	}()
-	var ill atomic.Bool
 	http.HandleFunc("/health", func(w http.ResponseWriter, _ *http.Request) {
 		if ill.Load() {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	})
 	http.HandleFunc("/ill", func(http.ResponseWriter, *http.Request) { ill.Store(true) })
+	http.HandleFunc("/deaf", func(http.ResponseWriter, *http.Request) { deaf.Store(true) })
 	http.HandleFunc("/crash", func(http.ResponseWriter, *http.Request) { os.Exit(3) })
 	http.HandleFunc("/eat", func(http.ResponseWriter, *http.Request) { eat() })
 	http.ListenAndServe(":8080", nil)
