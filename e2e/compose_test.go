@@ -84,17 +84,47 @@ func TestCompose(t *testing.T) {
 		return strings.Contains(w.asks(t, "http://127.0.0.1:9090/api/v1/alertmanagers"), `"url":"http://alertmanager:9093`)
 	})
 
-	// Without an agent the application is not restarted.
-	was := started("app")
-	w.docker(t, "stop", "--time", "2", "shop-prober-1")
-	logs := func() string { return w.docker(t, "logs", "shop-restarter-1") }
-	if n := strings.Count(logs(), "restarting it"); n != 1 {
+	// One act for the one hang; the crash was Docker's affair.
+	logs := func() string {
+		out, _ := exec.Command("docker", "--host", "unix://"+w.socket, "logs", "shop-restarter-1").CombinedOutput()
+		return string(out)
+	}
+	acts := func() int { return strings.Count(logs(), "restarting the target") }
+	if n := acts(); n != 1 {
 		t.Errorf("the restarter acted %d times, want 1:\n%s", n, logs())
 	}
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); dockerTick() {
+
+	// The next hang waits for the back-off, 10 s from the end of the last act. The restarter dies
+	// in the middle of the act, and the application runs anew all the same.
+	was := started("app")
+	since, err := time.Parse(time.RFC3339Nano, was)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec.Command("nsenter", w.composeArgs("curl", "-s", "-m", "2", app+"/deadlock")...).Run()
+	testutil.Within(t, 60*time.Second, "the second act", func() bool { return acts() == 2 })
+	w.docker(t, "kill", "shop-restarter-1")
+	testutil.Within(t, 60*time.Second, "the application restarts", func() bool { return started("app") != was })
+	next, err := time.Parse(time.RFC3339Nano, started("app"))
+	if err != nil || next.Sub(since) < 9900*time.Millisecond {
+		t.Errorf("the restarts are %v apart, want 10s at least, error %v", next.Sub(since), err)
+	}
+
+	// An agent that is down restarts nobody, and what somebody has stopped stays so.
+	w.docker(t, "start", "shop-restarter-1")
+	w.docker(t, "stop", "--time", "2", "shop-prober-1")
+	testutil.Within(t, 30*time.Second, "the restarter sees the application", func() bool {
+		return strings.Count(logs(), "configuration loaded") >= 2
+	})
+	w.docker(t, "stop", "--time", "2", "shop-app-1")
+	was = started("app")
+	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); dockerTick() {
 		if started("app") != was {
-			t.Fatalf("the application was restarted without an agent:\n%s", logs())
+			t.Fatalf("somebody has started the application:\n%s", logs())
 		}
+	}
+	if n := acts(); n != 2 {
+		t.Errorf("the restarter acted %d times, want 2:\n%s", n, logs())
 	}
 }
 
@@ -106,8 +136,6 @@ func (w *dockerWorld) composeImages(t *testing.T) {
 	links := "RUN [\"/bin/busybox\", \"--install\", \"-s\", \"/bin\"]\nENV PATH=/bin"
 	w.image(t, "busybox:stable", "busybox", links, tools)
 	w.golang(t, links)
-	tools["docker"] = "/bin/docker"
-	w.image(t, "docker:cli", "cli", links, tools)
 	w.image(t, "prom/prometheus:v3.15.0", "prometheus", `ENTRYPOINT ["/bin/prometheus"]`, map[string]string{"prometheus": "/bin/prometheus"})
 	alertmanager := map[string]string{"prometheus-alertmanager": "/bin/alertmanager"}
 	// Debian's Alertmanager has its templates outside of the binary.
