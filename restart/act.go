@@ -119,10 +119,15 @@ func (r *Restarter) attempt(t *target, j job, q *request) (did string, err error
 	return h.act(r.ctx, q)
 }
 
-// begin records that an act is under way, and tells of it.
+// begin records that an act is under way, and tells of it. A job whose looks took so long that the
+// agent must have been frozen is dropped.
 func (r *Restarter) begin(t *target, j job, a Act) error {
 	r.mu.Lock()
-	if err := r.superseded(t, j); err != nil {
+	err := r.superseded(t, j)
+	if took := time.Since(a.Began); err == nil && took > lookTime+askTime+time.Second {
+		err = stale("the last look is too old")
+	}
+	if err != nil {
 		r.mu.Unlock()
 		return err
 	}

@@ -5,6 +5,7 @@ package restart
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,11 +14,12 @@ import (
 
 	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
+	"github.com/prober-exporter/prober_exporter/internal/testutil/dockerd"
 )
 
 func commandRequest(env []config.EnvVar, command ...string) *request {
 	return &request{
-		target:  &config.Target{Name: "app", Env: env, Restart: &config.Restart{Exec: &config.Exec{Command: command}}},
+		target:  &config.Target{Name: "app", Env: env, Restart: &config.Restart{Exec: &config.Exec{Command: command}, Systemd: &config.RestartSystemd{Unit: "shop.service"}}},
 		longest: time.Minute, linger: time.Minute, begin: mayBegin,
 	}
 }
@@ -39,6 +41,25 @@ func TestExec(t *testing.T) {
 	q.longest = 100 * time.Millisecond
 	if _, err := runCommand(t.Context(), q); err == nil || !strings.Contains(err.Error(), "timed out") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// Of a container a command is run only while the container runs, in that life.
+func TestExecLooksAtTheContainer(t *testing.T) {
+	f := dockerd.New(t)
+	f.Set("app", 1, "running", 1)
+	q := commandRequest(nil, "true")
+	q.target.Instance = config.Instance{Source: config.SourceDocker, Container: "app", Socket: f.Socket}
+	q.instance = containerRequest(t, f).instance
+	if _, err := runCommand(t.Context(), q); err != nil {
+		t.Errorf("a container that runs: %v", err)
+	}
+	f.Set("app", 1, "exited", 1)
+	if _, err := runCommand(t.Context(), q); !errors.As(err, new(stale)) {
+		t.Errorf("a container that has ended: %v", err)
+	}
+	if _, err := restartUnit(t.Context(), q); !errors.As(err, new(stale)) {
+		t.Errorf("the same, with a unit: %v", err)
 	}
 }
 

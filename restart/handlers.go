@@ -4,7 +4,6 @@
 package restart
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,7 +49,7 @@ func restartUnit(ctx context.Context, q *request) (string, error) {
 	unit := q.target.Restart.Systemd.Unit
 	ctx, cancel := context.WithTimeout(ctx, q.longest)
 	defer cancel()
-	if err := q.begin(); err != nil {
+	if err := beginAt(ctx, q); err != nil {
 		return "", err
 	}
 	switch err := systemd.TryRestart(ctx, unit); {
@@ -62,6 +61,17 @@ func restartUnit(ctx context.Context, q *request) (string, error) {
 	return "systemd has restarted " + unit, nil
 }
 
+// beginAt begins an act of a handler that does not look at the instance itself. The source of a
+// container learns of changes only afterwards, so the container is inspected.
+func beginAt(ctx context.Context, q *request) error {
+	if q.target.Instance.Source == config.SourceDocker {
+		if _, err := inspect(ctx, docker.New(q.target.Instance.Socket), q); err != nil {
+			return err
+		}
+	}
+	return q.begin()
+}
+
 // commandLine returns the command of a request as the file has it.
 func commandLine(q *request) string { return strings.Join(q.target.Restart.Exec.Command, " ") }
 
@@ -69,7 +79,7 @@ func commandLine(q *request) string { return strings.Join(q.target.Restart.Exec.
 // too long is killed, and so is its process group. When the agent stops, the command may linger,
 // and is then left to itself: half a restart is a stop.
 func runCommand(ctx context.Context, q *request) (string, error) {
-	if err := q.begin(); err != nil {
+	if err := beginAt(ctx, q); err != nil {
 		return "", err
 	}
 	run := exec.New(q.target, &config.Probe{Exec: q.target.Restart.Exec, Timeout: q.longest})
@@ -117,79 +127,4 @@ func linger(ctx context.Context, long time.Duration) (context.Context, context.C
 		stop()
 		cancel()
 	}
-}
-
-const (
-	// askTime bounds the questions to the Docker Engine before a restart.
-	askTime = 10 * time.Second
-	// startTries is how often the Engine is asked to finish a restart of which it has done the
-	// first half, and startWait the time between two tries.
-	startTries = 3
-	startWait  = time.Second
-)
-
-// restartContainer asks the Docker Engine for a restart of the container of a request. An Engine
-// that has got the request goes on whether anybody waits or not.
-func restartContainer(ctx context.Context, q *request) (string, error) {
-	life, _, _ := strings.Cut(q.instance, "/") // without the mark of a declared restart
-	id, ok := docker.OfLife(life)
-	if !ok {
-		return "", stale("the instance is no container")
-	}
-	client := docker.New(q.target.Instance.Socket)
-	asking, answered := context.WithTimeout(ctx, askTime)
-	defer answered()
-	if err := client.Negotiate(asking); err != nil {
-		return "", fmt.Errorf("%w: %s", err, docker.Hint(err))
-	}
-	switch c, err := client.Inspect(asking, id); {
-	case docker.IsNotFound(err):
-		return "", stale("the container is gone")
-	case err != nil:
-		return "", err
-	case c.Life() != life:
-		return "", stale("the container has been restarted")
-	case c.State.Status != "running":
-		return "", stale("the container is " + docker.Line(cmp.Or(c.State.Status, "in an unknown state")))
-	}
-	if err := q.begin(); err != nil {
-		return "", err
-	}
-	lingering, cancel := linger(ctx, q.linger)
-	defer cancel()
-	bounded, cancelBound := context.WithTimeout(lingering, q.longest)
-	defer cancelBound()
-	err := client.Restart(bounded, id, q.grace)
-	for try := 1; err != nil && try < startTries && halfDone(bounded, client, id, life, err); try++ {
-		err = client.Restart(bounded, id, q.grace)
-	}
-	if err != nil {
-		return "", fmt.Errorf("%w: %s", err, hintAfter(ctx))
-	}
-	return "the Docker Engine has restarted the container", nil
-}
-
-// halfDone waits a moment and reports whether the Engine has stopped the container for this
-// restart, and could not start it again. Nobody else would start a container that was stopped.
-func halfDone(ctx context.Context, client *docker.Client, id, life string, err error) bool {
-	if no := (*docker.Error)(nil); !errors.As(err, &no) {
-		return false // the Engine has not answered, and may still be at work
-	}
-	timer := time.NewTimer(startWait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-		return false
-	}
-	c, err := client.Inspect(ctx, id)
-	return err == nil && c.Life() == life && (c.State.Status == "exited" || c.State.Status == "stopped")
-}
-
-// hintAfter says what a restart that failed may have left behind.
-func hintAfter(ctx context.Context) string {
-	if ctx.Err() != nil {
-		return "the agent is stopping, and leaves the restart to the Engine"
-	}
-	return "look whether the container runs"
 }

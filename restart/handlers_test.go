@@ -63,16 +63,16 @@ func TestDocker(t *testing.T) {
 	f.Set("app", 1, "running", 1)
 	q := containerRequest(t, f)
 	var query atomic.Value
-	short := dockerd.ID(1)[:12]
-	f.Fault("/containers/"+short+"/restart", func(w http.ResponseWriter, r *http.Request) {
+	id := dockerd.ID(1)
+	f.Fault("/containers/"+id+"/restart", func(w http.ResponseWriter, r *http.Request) {
 		query.Store(r.URL.RawQuery)
 		w.WriteHeader(http.StatusNoContent)
 	})
 	did, err := restartContainer(t.Context(), q)
-	if err != nil || did == "" || f.Count(askForRestart+short+"/restart") != 1 || query.Load() != "t=3" {
+	if err != nil || did == "" || f.Count(askForRestart+id+"/restart") != 1 || query.Load() != "t=3" {
 		t.Errorf("%q, error %v, query %v", did, err, query.Load())
 	}
-	f.Fault("/containers/"+short+"/restart", nil)
+	f.Fault("/containers/"+id+"/restart", nil)
 	q.instance += "/1" // a declared restart of the same life
 	if _, err := restartContainer(t.Context(), q); err != nil {
 		t.Errorf("a declared instance: %v", err)
@@ -99,7 +99,7 @@ func TestDockerStale(t *testing.T) {
 		q := containerRequest(t, f)
 		change(f, q)
 		_, err := restartContainer(t.Context(), q)
-		if !errors.As(err, new(stale)) || f.Count(askForRestart+dockerd.ID(1)[:12]+"/restart") != 0 {
+		if !errors.As(err, new(stale)) || f.Count(askForRestart+dockerd.ID(1)+"/restart") != 0 {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
@@ -111,12 +111,12 @@ func TestDockerFails(t *testing.T) {
 	f := dockerd.New(t)
 	f.Set("app", 1, "running", 1)
 	q := containerRequest(t, f)
-	restart := "/containers/" + dockerd.ID(1)[:12] + "/restart"
+	restart := "/containers/" + dockerd.ID(1) + "/restart"
 	f.Fault(restart, dockerd.Says(500, `{"message":"cannot kill"}`))
 	if _, err := restartContainer(t.Context(), q); err == nil || !strings.Contains(err.Error(), "cannot kill") {
 		t.Errorf("got %v", err)
 	}
-	if n := f.Count(askForRestart + dockerd.ID(1)[:12] + "/restart"); n != 1 {
+	if n := f.Count(askForRestart + dockerd.ID(1) + "/restart"); n != 1 {
 		t.Errorf("a container that runs was restarted %d times, want 1", n)
 	}
 
@@ -147,7 +147,7 @@ func TestDockerLingers(t *testing.T) {
 	q := containerRequest(t, f)
 	q.linger = 50 * time.Millisecond
 	ctx, cancel := context.WithCancel(t.Context())
-	f.Fault("/containers/"+dockerd.ID(1)[:12]+"/restart", func(w http.ResponseWriter, r *http.Request) {
+	f.Fault("/containers/"+dockerd.ID(1)+"/restart", func(w http.ResponseWriter, r *http.Request) {
 		cancel()
 		dockerd.Hangs(w, r)
 	})
@@ -156,7 +156,7 @@ func TestDockerLingers(t *testing.T) {
 	}
 	q.linger = time.Minute
 	ctx, cancel = context.WithCancel(t.Context())
-	f.Fault("/containers/"+dockerd.ID(1)[:12]+"/restart", func(w http.ResponseWriter, _ *http.Request) {
+	f.Fault("/containers/"+dockerd.ID(1)+"/restart", func(w http.ResponseWriter, _ *http.Request) {
 		cancel()
 		w.WriteHeader(http.StatusNoContent)
 	})

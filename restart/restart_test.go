@@ -202,6 +202,29 @@ func TestReloadBeforeTheAct(t *testing.T) {
 	}
 }
 
+// An agent that was frozen between its last look and the act looks again.
+func TestFrozen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := running(t)
+		freeze := true
+		w.finds(func() error {
+			if freeze {
+				time.Sleep(time.Minute)
+			}
+			freeze = false
+			return nil
+		})
+		w.says("app", "bad")
+		w.sleep(time.Minute + 2500*time.Millisecond)
+		w.want(0, "right after the freeze")
+		if s := w.status("app"); s.Counts != (Counts{Stale: 1}) || !strings.Contains(s.Acts[0].Message, "too old") {
+			t.Errorf("got %+v", s)
+		}
+		w.sleep(time.Second)
+		w.want(1, "a second later")
+	})
+}
+
 // A handler may still find that there is nothing to do. As long as nothing was done, that is no
 // restart to the back-off; a failure is, and so is what only comes out when it has begun.
 func TestHandlerDrops(t *testing.T) {
