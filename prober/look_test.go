@@ -29,13 +29,13 @@ func TestLook(t *testing.T) {
 		look("", false, "before the first instance")
 		v.sees(runs("a"))
 		look("a", true, "with an instance")
-		v.look = func() {
+		v.looks(func() {
 			v.mu.Lock()
 			defer v.mu.Unlock()
 			v.seen["app"] = gate.Instance{ID: "b", Phase: gate.Running}
-		}
+		}, 0)
 		look("b", true, "with another, which the source has not told of")
-		v.look = nil
+		v.looks(nil, 0)
 		w.m.NewInstance("app")
 		look("b/1", true, "with a declared one")
 
@@ -47,21 +47,20 @@ func TestLook(t *testing.T) {
 		v.blind = false
 		v.mu.Unlock()
 
-		v.slow = time.Minute
+		v.looks(nil, time.Minute)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		began := time.Now()
 		if s, ok := w.m.Look(ctx, "app", Brief); ok || s.Instance.ID != "b/1" || time.Since(began) != time.Second {
 			t.Errorf("got %q, seen %t after %v, want an early end", s.Instance.ID, ok, time.Since(began))
 		}
-		v.slow = 0
 
-		v.look = func() {
-			v.look = nil
+		v.looks(func() {
+			v.looks(nil, 0)
 			c := watched("view")
 			c.LivenessProbe.FailureThreshold = 7
 			w.apply(c)
-		}
+		}, 0)
 		if _, ok := w.m.Look(context.Background(), "app", Brief); ok {
 			t.Error("seen although a reload came in between")
 		}

@@ -91,15 +91,22 @@ func (v *view) CanLook() bool { return true }
 
 func (v *view) Look(ctx context.Context) {
 	v.mu.Lock()
-	look := v.look
+	look, slow := v.look, v.slow
 	v.mu.Unlock()
 	select {
-	case <-time.After(v.slow):
+	case <-time.After(slow):
 	case <-ctx.Done():
 	}
 	if look != nil {
 		look()
 	}
+}
+
+// looks sets what happens when somebody asks for a look, and how long that takes.
+func (v *view) looks(look func(), slow time.Duration) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.look, v.slow = look, slow
 }
 
 // sees makes i the instance of app.
