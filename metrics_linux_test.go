@@ -101,6 +101,7 @@ func TestMetricsPage(t *testing.T) {
     instance: {source: listener}
     startupProbe: {httpGet: {port: %[1]s}, periodSeconds: 0.1}
     readinessProbe: {httpGet: {port: %[1]s, path: /ready}, periodSeconds: 0.1}
+    restart: {exec: {command: ["true"]}}
   - name: broken
     readinessProbe: {exec: {command: ["false"]}, periodSeconds: 0.1}
     livenessProbe: {exec: {command: [/not/there]}, periodSeconds: 0.1}

@@ -53,10 +53,11 @@ func newHandlers(o *Options, l *loader, lostLines func() uint64) (handlers, erro
 	if !o.ClassicHistograms {
 		histograms = collector.NativeOnly
 	}
-	all.MustRegister(collector.New(l.manager, histograms))
+	all.MustRegister(collector.New(l.manager, l.restarter, histograms))
 	opts := promhttp.HandlerOpts{ErrorLog: scrapeLog{l.log}, ErrorHandling: promhttp.ContinueOnError, EnableOpenMetrics: true}
 	text := collector.HandlerOptions{
-		Prober: l.manager, Histograms: histograms, Others: others, MaxRequestsInFlight: o.MaxRequests, ErrorLog: scrapeLog{l.log},
+		Prober: l.manager, Restarter: l.restarter, Histograms: histograms, Others: others,
+		MaxRequestsInFlight: o.MaxRequests, ErrorLog: scrapeLog{l.log},
 	}
 	if !o.NoOwnMetrics {
 		opts.Registry, text.Registry = others, others

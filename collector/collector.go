@@ -12,12 +12,19 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/prober-exporter/prober_exporter/prober"
+	"github.com/prober-exporter/prober_exporter/restart"
 )
 
 // Prober is the collector's view of the prober; *prober.Manager implements it.
 type Prober interface {
 	// Status returns a snapshot of all targets.
 	Status(prober.Detail) prober.Status
+}
+
+// Restarter is the collector's view of the acts; *restart.Restarter implements it.
+type Restarter interface {
+	// Status returns the state of all targets that have a restart block.
+	Status() restart.Status
 }
 
 // id names a metric in the table below.
@@ -43,6 +50,9 @@ const (
 	targetRestarts
 	targetStartupDuration
 	targetInfo
+	restartActions
+	restartBackOff
+	restartLimited
 	exporterTargets
 	exporterInFlight
 	exporterWaiting
@@ -164,6 +174,21 @@ var table = [numMetrics]struct {
 		"Source of instances and ID of the current instance of the target. Always 1.",
 		[]string{labelTarget, labelSource, labelInstanceID},
 	},
+	restartActions: {
+		"prober_target_restart_actions_total",
+		"Acts by which the agent restarts the target, by result. A stale act was dropped before it did anything.",
+		[]string{labelTarget, labelResult},
+	},
+	restartBackOff: {
+		"prober_target_restart_back_off_seconds",
+		"What is left of the back-off before the next act may begin, 0 without a back-off.",
+		[]string{labelTarget},
+	},
+	restartLimited: {
+		"prober_target_restart_limited",
+		"Whether the limit of restarts is spent: the agent does not restart the target until the window has passed.",
+		[]string{labelTarget},
+	},
 	exporterTargets: {
 		"prober_exporter_targets",
 		"Targets in the running configuration.", nil,
@@ -194,18 +219,35 @@ var table = [numMetrics]struct {
 // collector is unchecked, because the labels of its metrics change with the
 // configuration, and a registry never forgets a label name.
 type collector struct {
-	prober Prober
+	snapshots
 	bounds []float64 // of the classic buckets; nil: there are none
 
 	mu     sync.Mutex
 	cached map[string]*descs // by label names; those of the last scrape
 }
 
-// New returns a collector of the state of all targets and of the prober itself. One
-// scrape shows one moment. Metrics come and go with targets and their labels, so the
-// collector describes none of them beforehand.
-func New(p Prober, h Histograms) prometheus.Collector {
-	return &collector{prober: p, bounds: h.bounds()}
+// New returns a collector of the state of all targets, of the acts and of the prober
+// itself. One scrape shows one moment of the targets. Metrics come and go with targets and
+// their labels, so the collector describes none of them beforehand. If r is nil, there are
+// no acts.
+func New(p Prober, r Restarter, h Histograms) prometheus.Collector {
+	return &collector{snapshots: snapshots{p, r}, bounds: h.bounds()}
+}
+
+// snapshots supplies what a scrape shows.
+type snapshots struct {
+	prober    Prober
+	restarter Restarter // nil: there are no acts
+}
+
+// series returns the series of this moment.
+func (s *snapshots) series() *allSeries {
+	status := s.prober.Status(prober.Series)
+	var acts restart.Status
+	if s.restarter != nil {
+		acts = s.restarter.Status()
+	}
+	return newSeries(&status, &acts)
 }
 
 // Describe sends nothing, which makes the collector an unchecked one.
@@ -214,9 +256,8 @@ func (c *collector) Describe(chan<- *prometheus.Desc) {}
 // Collect takes one snapshot and sends all its series. The series of a family come in
 // the order of a registry, which then has nothing to sort.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
-	status := c.prober.Status(prober.Series)
 	cache := c.descs()
-	s := newSeries(&status)
+	s := c.series()
 	s.describe(&cache)
 	for m := range families {
 		f := &families[m]

@@ -133,12 +133,12 @@ func golden(t *testing.T, name string, c prometheus.Collector) {
 
 // A rich status is exactly these lines.
 func TestCollectRich(t *testing.T) {
-	golden(t, "rich.prom", New(fixed{t, rich()}, ClassicAndNative))
+	golden(t, "rich.prom", New(fixed{t, rich()}, nil, ClassicAndNative))
 }
 
 // Without a configuration there are the agent's own metrics and no target's.
 func TestCollectNothing(t *testing.T) {
-	golden(t, "nothing.prom", New(fixed{t, prober.Status{}}, ClassicAndNative))
+	golden(t, "nothing.prom", New(fixed{t, prober.Status{}}, nil, ClassicAndNative))
 }
 
 // A target of which nothing is known has every counter and state from the start, but no reason,
@@ -147,7 +147,7 @@ func TestAbsentUntilKnown(t *testing.T) {
 	status := rich()
 	status.Statuses = status.Statuses[2:]
 	got := map[string]int{}
-	for _, mf := range gather(t, New(fixed{t, status}, ClassicAndNative)) {
+	for _, mf := range gather(t, New(fixed{t, status}, nil, ClassicAndNative)) {
 		if strings.HasPrefix(mf.GetName(), "prober_probe_") || strings.HasPrefix(mf.GetName(), "prober_target_") {
 			got[mf.GetName()] = len(mf.GetMetric())
 		}
@@ -168,7 +168,8 @@ func TestAbsentUntilKnown(t *testing.T) {
 // with ever new label names, the cache has what one scrape needs.
 func TestNothingIsLeftBehind(t *testing.T) {
 	status := prober.Status{}
-	c := &collector{prober: proberFunc(func(prober.Detail) prober.Status { return status }), bounds: prober.ClassicBounds()}
+	from := snapshots{prober: proberFunc(func(prober.Detail) prober.Status { return status })}
+	c := &collector{snapshots: from, bounds: prober.ClassicBounds()}
 	for i := range 100 {
 		name := fmt.Sprintf("label_%d", i)
 		status = prober.Status{Statuses: []prober.TargetStatus{{Name: "app", Labels: []config.Label{{Name: name, Value: "x"}}}}}
@@ -193,7 +194,7 @@ func (f proberFunc) Status(d prober.Detail) prober.Status { return f(d) }
 // Scrapes in parallel do not disturb each other.
 func TestParallelScrapes(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	reg.MustRegister(New(fixed{t, rich()}, ClassicAndNative))
+	reg.MustRegister(New(fixed{t, rich()}, richActs(), ClassicAndNative))
 	errs := make(chan error)
 	for range 8 {
 		go func() {
@@ -212,7 +213,7 @@ func TestParallelScrapes(t *testing.T) {
 func TestInvalidKind(t *testing.T) {
 	status := rich()
 	status.Statuses[0].Probes[0].Kind = 99
-	gather(t, New(fixed{t, status}, ClassicAndNative))
+	gather(t, New(fixed{t, status}, nil, ClassicAndNative))
 }
 
 // The reload metrics are 0 without a time at first, 1 with the time after a load, and 0 with

@@ -30,7 +30,7 @@ func TestLint(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	var reload Reload
 	reload.SetResult(true, at(1700000000))
-	reg.MustRegister(New(fixed{t, rich()}, ClassicAndNative), &reload, NewUnknownTargets("live"), versioncollector.NewCollector("prober_exporter"))
+	reg.MustRegister(New(fixed{t, rich()}, richActs(), ClassicAndNative), &reload, NewUnknownTargets("live"), versioncollector.NewCollector("prober_exporter"))
 	problems, err := testutil.GatherAndLint(reg)
 	if err != nil {
 		t.Fatal(err)
@@ -56,15 +56,15 @@ func TestDescriptors(t *testing.T) {
 	all := rich()
 	for i := range all.Statuses {
 		status := all
-		status.Statuses = all.Statuses[i : i+1] // one set of labels, because a registry accepts no more
-		gather(t, checked{New(fixed{t, status}, ClassicAndNative)})
+		status.Statuses = all.Statuses[i : i+1] // one set of labels: a registry takes no more
+		gather(t, checked{New(fixed{t, status}, actsOf(status), ClassicAndNative)})
 	}
 }
 
 // Every row of the table appears once in a rich status, with its name, its help, and the
 // agent's labels before the target's own labels.
 func TestTable(t *testing.T) {
-	families := gather(t, New(fixed{t, rich()}, ClassicAndNative))
+	families := gather(t, New(fixed{t, rich()}, richActs(), ClassicAndNative))
 	help := map[string]string{}
 	for _, mf := range families {
 		help[mf.GetName()] = mf.GetHelp()
@@ -133,7 +133,7 @@ const protobuf = "application/vnd.google.protobuf;proto=io.prometheus.client.Met
 func TestNativeOnly(t *testing.T) {
 	for accept, native := range map[string]bool{protobuf: true, "text/plain;version=0.0.4": false} {
 		seen := 0
-		for _, mf := range scrapeHTTP(t, New(fixed{t, rich()}, NativeOnly), accept) {
+		for _, mf := range scrapeHTTP(t, New(fixed{t, rich()}, richActs(), NativeOnly), accept) {
 			for _, m := range mf.GetMetric() {
 				h := m.GetHistogram()
 				if h == nil {
@@ -162,7 +162,7 @@ func TestFormats(t *testing.T) {
 		protobuf:                   true,
 		"text/plain;version=0.0.4": false,
 	} {
-		families := scrapeHTTP(t, New(fixed{t, rich()}, ClassicAndNative), accept)
+		families := scrapeHTTP(t, New(fixed{t, rich()}, richActs(), ClassicAndNative), accept)
 		if len(families) != int(numMetrics) {
 			t.Errorf("%s: %d families, want %d", accept, len(families), numMetrics)
 		}
@@ -195,7 +195,7 @@ func FuzzLabelValue(f *testing.F) {
 		status.Statuses[1].Instance.ID = value
 		want := strings.ToValidUTF8(value, "\uFFFD")
 		for _, accept := range []string{protobuf, "text/plain;version=0.0.4"} {
-			for _, mf := range scrapeHTTP(t, New(fixed{t, status}, ClassicAndNative), accept) {
+			for _, mf := range scrapeHTTP(t, New(fixed{t, status}, nil, ClassicAndNative), accept) {
 				for _, m := range mf.GetMetric() {
 					for _, l := range m.GetLabel() {
 						if l.GetName() == "odd" && l.GetValue() != want {
@@ -213,7 +213,7 @@ func FuzzLabelValue(f *testing.F) {
 func expectOpenMetrics(t *testing.T, status prober.Status) {
 	t.Helper()
 	reg := prometheus.NewRegistry()
-	reg.MustRegister(New(fixed{t, status}, ClassicAndNative))
+	reg.MustRegister(New(fixed{t, status}, nil, ClassicAndNative))
 	r := httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody)
 	r.Header.Set("Accept", "application/openmetrics-text;version=1.0.0")
 	w := httptest.NewRecorder()

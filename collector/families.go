@@ -12,8 +12,10 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 
+	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/gate"
 	"github.com/prober-exporter/prober_exporter/prober"
+	"github.com/prober-exporter/prober_exporter/restart"
 )
 
 // series is one set of labels, and the source of its values. Several families share it.
@@ -25,9 +27,9 @@ type series struct {
 	status    *prober.Status
 	target    *prober.TargetStatus
 	probe     *prober.ProbeStatus
-	count     uint64
+	restart   *restart.TargetStatus
+	count     uint64 // of a source: 1 if it is up
 	histogram *prober.Histogram
-	up        bool
 	changed   *time.Time
 }
 
@@ -37,6 +39,7 @@ type allSeries struct {
 	targets, infos            []series
 	conditions                []series
 	probes, outcomes, reasons []series
+	restarts, acts            []series
 }
 
 // family has the series of a metric and their values.
@@ -54,6 +57,8 @@ func ofConditions(a *allSeries) []series { return a.conditions }
 func ofProbes(a *allSeries) []series     { return a.probes }
 func ofOutcomes(a *allSeries) []series   { return a.outcomes }
 func ofReasons(a *allSeries) []series    { return a.reasons }
+func ofRestarts(a *allSeries) []series   { return a.restarts }
+func ofActs(a *allSeries) []series       { return a.acts }
 
 const (
 	isGauge     = dto.MetricType_GAUGE
@@ -90,10 +95,13 @@ var families = [numMetrics]family{
 		return s.target.StartupDuration.Seconds(), s.target.StartupDuration >= 0
 	}},
 	targetInfo:       {isGauge, ofInfos, func(*series) (float64, bool) { return 1, true }},
+	restartActions:   {isCounter, ofActs, func(s *series) (float64, bool) { return float64(s.count), true }},
+	restartBackOff:   {isGauge, ofRestarts, func(s *series) (float64, bool) { return s.restart.BackOffLeft.Seconds(), true }},
+	restartLimited:   {isGauge, ofRestarts, func(s *series) (float64, bool) { return number(s.restart.Limited) }},
 	exporterTargets:  {isGauge, ofExporter, func(s *series) (float64, bool) { return float64(s.status.Targets), true }},
 	exporterInFlight: {isGauge, ofExporter, func(s *series) (float64, bool) { return float64(s.status.InFlight), true }},
 	exporterWaiting:  {isGauge, ofExporter, func(s *series) (float64, bool) { return float64(s.status.Waiting), true }},
-	exporterSourceUp: {isGauge, ofSources, func(s *series) (float64, bool) { return number(s.up) }},
+	exporterSourceUp: {isGauge, ofSources, func(s *series) (float64, bool) { return float64(s.count), true }},
 	exporterLateness: {isHistogram, ofExporter, func(*series) (float64, bool) { return 0, true }},
 	exporterPanics:   {isCounter, ofExporter, func(s *series) (float64, bool) { return float64(s.status.Panics), true }},
 }
@@ -107,22 +115,27 @@ func number(is bool) (v float64, known bool) {
 }
 
 // newSeries makes the series of a snapshot. They keep reading the snapshot.
-func newSeries(status *prober.Status) *allSeries {
+func newSeries(status *prober.Status, acts *restart.Status) *allSeries {
 	a := &allSeries{exporter: []series{{status: status, histogram: &status.Lateness}}}
 	for source, up := range status.SourceUp {
-		a.sources = append(a.sources, series{labels: labels{}.with(labelSource, source), up: up})
+		s := series{labels: labels{}.with(labelSource, source)}
+		if up {
+			s.count = 1
+		}
+		a.sources = append(a.sources, s)
 	}
 	a.targets = make([]series, 0, len(status.Statuses))
 	a.infos = make([]series, 0, len(status.Statuses))
 	a.conditions = make([]series, 0, 3*len(status.Statuses))
 	for i := range status.Statuses {
 		t := &status.Statuses[i]
-		ls := targetLabels(t)
-		a.targets = append(a.targets, series{labels: ls, target: t})
-		a.infos = append(a.infos, series{labels: ls.with(labelSource, t.Source).with(labelInstanceID, t.Instance.ID), target: t})
-		a.addConditions(ls, t)
+		of := series{labels: targetLabels(t.Name, t.Labels), target: t}
+		a.targets = append(a.targets, of)
+		a.infos = append(a.infos, of.with(labelSource, t.Source).with(labelInstanceID, t.Instance.ID))
+		a.addConditions(of)
 	}
 	a.addProbes()
+	a.addRestarts(acts)
 	for _, of := range a.lists() {
 		sortSeries(of)
 	}
@@ -130,13 +143,48 @@ func newSeries(status *prober.Status) *allSeries {
 }
 
 // addConditions adds the series of the conditions of a target.
-func (a *allSeries) addConditions(ls labels, t *prober.TargetStatus) {
+func (a *allSeries) addConditions(of series) {
+	t := of.target
 	for _, c := range [...]struct {
 		name    string
 		changed *time.Time
 	}{{"live", &t.Changed.Live}, {"ready", &t.Changed.Ready}, {"started", &t.Changed.Started}} {
-		a.conditions = append(a.conditions, series{labels: ls.with(labelCondition, c.name), target: t, changed: c.changed})
+		s := of.with(labelCondition, c.name)
+		s.changed = c.changed
+		a.conditions = append(a.conditions, s)
 	}
+}
+
+// addRestarts adds the series of the targets that have a restart block.
+func (a *allSeries) addRestarts(acts *restart.Status) {
+	for i := range acts.Targets {
+		t := &acts.Targets[i]
+		of := series{labels: targetLabels(t.Name, t.Labels), restart: t}
+		a.restarts = append(a.restarts, of)
+		for _, r := range restart.Results() {
+			s := of.with(labelResult, string(r))
+			s.count = t.Counts.Of(r)
+			a.acts = append(a.acts, s)
+		}
+	}
+}
+
+// own returns the target's own labels, none for a series of the agent.
+func (s *series) own() []config.Label {
+	switch {
+	case s.target != nil:
+		return s.target.Labels
+	case s.restart != nil:
+		return s.restart.Labels
+	default:
+		return nil
+	}
+}
+
+// with returns the series with one more label.
+func (s series) with(name, value string) series {
+	s.labels = s.labels.with(name, value)
+	return s
 }
 
 func sortSeries(of []series) {
@@ -152,7 +200,8 @@ func (a *allSeries) addProbes() {
 		t := a.targets[i].target
 		for j := range t.Probes {
 			kind := prober.ProbeType(t.Probes[j].Kind)
-			s := series{labels: a.targets[i].labels.with(labelProbeType, kind), target: t, probe: &t.Probes[j]}
+			s := a.targets[i].with(labelProbeType, kind)
+			s.probe = &t.Probes[j]
 			byType[kind] = append(byType[kind], s)
 		}
 	}
@@ -167,7 +216,8 @@ func (a *allSeries) addProbes() {
 		}
 		for _, s := range of {
 			for _, f := range s.probe.Failures {
-				r := series{labels: s.labels.with(labelReason, string(f.Reason)), target: s.target, count: f.Count}
+				r := s.with(labelReason, string(f.Reason))
+				r.count = f.Count
 				a.reasons = append(a.reasons, r)
 			}
 		}
@@ -177,7 +227,7 @@ func (a *allSeries) addProbes() {
 // outcome returns the series of one outcome of a probe.
 func (s series) outcome(o prober.AttemptOutcome) series {
 	p := s.probe
-	s.labels = s.labels.with(labelResult, o.String())
+	s = s.with(labelResult, o.String())
 	switch o {
 	case prober.Successful:
 		s.count, s.histogram = p.Successful, &p.Durations.Successful
@@ -190,19 +240,17 @@ func (s series) outcome(o prober.AttemptOutcome) series {
 }
 
 // lists returns each list of series once.
-func (a *allSeries) lists() [8][]series {
-	return [8][]series{a.exporter, a.sources, a.targets, a.infos, a.conditions, a.probes, a.outcomes, a.reasons}
+func (a *allSeries) lists() [10][]series {
+	return [10][]series{
+		a.exporter, a.sources, a.targets, a.infos, a.conditions, a.probes, a.outcomes, a.reasons, a.restarts, a.acts,
+	}
 }
 
 // describe gives each series its descriptors.
 func (a *allSeries) describe(cache *descCache) {
 	for _, of := range a.lists() {
 		for i := range of {
-			if t := of[i].target; t != nil {
-				of[i].descs = cache.of(t.Labels)
-			} else {
-				of[i].descs = cache.of(nil)
-			}
+			of[i].descs = cache.of(of[i].own())
 		}
 	}
 }

@@ -16,8 +16,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/common/expfmt"
-
-	"github.com/prober-exporter/prober_exporter/prober"
 )
 
 // shareFor is the greatest age of a snapshot that simultaneous scrapes share.
@@ -26,9 +24,11 @@ const shareFor = time.Second
 // HandlerOptions are the options of NewHandler.
 type HandlerOptions struct {
 	Prober Prober
+	// Restarter must be that of the Fallback's collector. Nil: there are no acts.
+	Restarter Restarter
 	// Histograms must be that of the Fallback's collector.
 	Histograms Histograms
-	// Others gathers the families beside those of Prober.
+	// Others gathers the families beside those of Prober and Restarter.
 	Others prometheus.Gatherer
 	// Fallback answers requests for other formats than text, with all families, through
 	// a registry.
@@ -210,8 +210,7 @@ func (h *handler) snapshot() (_ *allSeries, release func()) {
 	s := h.latest
 	if s == nil || time.Since(s.taken) > shareFor {
 		s = &shared{taken: time.Now(), make: sync.OnceValue(func() *allSeries {
-			status := h.Prober.Status(prober.Series)
-			a := newSeries(&status)
+			a := (&snapshots{h.Prober, h.Restarter}).series()
 			a.writeTexts()
 			return a
 		})}

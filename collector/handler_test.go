@@ -31,8 +31,8 @@ type told struct{ tb testing.TB }
 
 func (l told) Println(v ...any) { l.tb.Error(v...) }
 
-// handlers returns the handler, and the handler through a registry that it must equal.
-func handlers(tb testing.TB, p Prober, h Histograms) (ours, theirs http.Handler) {
+// handlers returns the handler, and the one through a registry that it stands for.
+func handlers(tb testing.TB, p Prober, r Restarter, h Histograms) (ours, theirs http.Handler) {
 	others, all := prometheus.NewRegistry(), prometheus.NewRegistry()
 	for _, r := range []*prometheus.Registry{others, all} {
 		late := prometheus.NewGauge(prometheus.GaugeOpts{Name: "zz_last", Help: `A "last" one, with \ and more.`})
@@ -41,9 +41,11 @@ func handlers(tb testing.TB, p Prober, h Histograms) (ours, theirs http.Handler)
 		first.WithLabelValues("a\"\n").Add(1e7)
 		r.MustRegister(versioncollector.NewCollector("prober_exporter"), late, first)
 	}
-	all.MustRegister(New(p, h))
+	all.MustRegister(New(p, r, h))
 	theirs = promhttp.HandlerFor(all, promhttp.HandlerOpts{EnableOpenMetrics: true})
-	ours = NewHandler(HandlerOptions{Prober: p, Histograms: h, Others: others, Fallback: theirs, MaxRequestsInFlight: 2, ErrorLog: told{tb}})
+	ours = NewHandler(HandlerOptions{
+		Prober: p, Restarter: r, Histograms: h, Others: others, Fallback: theirs, MaxRequestsInFlight: 2, ErrorLog: told{tb},
+	})
 	return ours, theirs
 }
 
@@ -97,7 +99,7 @@ func TestSameExposition(t *testing.T) {
 
 func sameExposition(t *testing.T, name string, status prober.Status, as Histograms) {
 	t.Helper()
-	ours, theirs := handlers(t, fixed{t, status}, as)
+	ours, theirs := handlers(t, fixed{t, status}, actsOf(status), as)
 	for _, accept := range accepts {
 		for _, path := range []string{"/metrics", "/metrics?name[]=prober_target_live&name[]=zz_last"} {
 			header := http.Header{"Accept": {accept}}
@@ -124,7 +126,7 @@ func firstDifference(a, b string) string {
 // A large answer is compressed for the same clients as promhttp's, and unpacks to the same
 // bytes.
 func TestSameEncoding(t *testing.T) {
-	ours, theirs := handlers(t, fixed{t, large(50)}, ClassicAndNative)
+	ours, theirs := handlers(t, fixed{t, large(50)}, nil, ClassicAndNative)
 	for _, encoding := range []string{
 		"", "gzip", "identity", "gzip, identity", "identity, gzip", "gzip;q=1.0, *;q=0.5", "gzip;q=0.1, identity;q=0.5", "gzip;q=0",
 		"*", "*;q=0", "deflate", "deflate, gzip;q=0.2", "gzip;q=x", "br, zstd", "zstd, gzip",
@@ -144,7 +146,7 @@ func TestSameEncoding(t *testing.T) {
 // An answer of less than 64 KiB, as from a sidecar, is not compressed. Its bytes are those that
 // promhttp would compress.
 func TestSmallAnswersAreNotCompressed(t *testing.T) {
-	ours, theirs := handlers(t, fixed{t, rich()}, ClassicAndNative)
+	ours, theirs := handlers(t, fixed{t, rich()}, nil, ClassicAndNative)
 	got, want := ask(ours, "/metrics", http.Header{"Accept-Encoding": {"gzip"}}), ask(theirs, "/metrics", nil)
 	if encoding := got.Header().Get("Content-Encoding"); encoding != "" || got.Body.String() != want.Body.String() {
 		t.Errorf("encoding %q, %d bytes; want none, %d bytes", encoding, got.Body.Len(), want.Body.Len())
@@ -172,8 +174,8 @@ func unpacked(t *testing.T, w *httptest.ResponseRecorder) string {
 
 // A compressed scrape makes no garbage the size of a compressor.
 func TestCompressorsAreReused(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a collection would empty the pool
-	ours, _ := handlers(t, fixed{t, large(50)}, ClassicAndNative)
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a collection empties the pool
+	ours, _ := handlers(t, fixed{t, large(50)}, nil, ClassicAndNative)
 	allocated := func(what func()) int {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
@@ -201,7 +203,7 @@ func TestSharedSnapshot(t *testing.T) {
 		defer mu.Unlock()
 		taken++
 		return rich()
-	}), ClassicAndNative)
+	}), nil, ClassicAndNative)
 	first, second := newSlow(), newSlow()
 	var scraping sync.WaitGroup
 	for _, w := range []*slow{first, second} {
@@ -290,7 +292,7 @@ func (s *sink) Write(p []byte) (int, error) { s.n += len(p); return len(p), nil 
 
 // BenchmarkScrape compares a scrape of 10,000 targets with a scrape through a registry.
 func BenchmarkScrape(b *testing.B) {
-	ours, theirs := handlers(b, fixed{b, large(10_000)}, ClassicAndNative)
+	ours, theirs := handlers(b, fixed{b, large(10_000)}, nil, ClassicAndNative)
 	for name, h := range map[string]http.Handler{"ours": ours, "registry": theirs} {
 		for _, encoding := range []string{"identity", "gzip"} {
 			b.Run(name+"/"+encoding, func(b *testing.B) {

@@ -173,7 +173,7 @@ func large(n int) prober.Status {
 }
 
 func BenchmarkCollect(b *testing.B) {
-	c := New(fixed{b, large(10_000)}, ClassicAndNative)
+	c := New(fixed{b, large(10_000)}, nil, ClassicAndNative)
 	for b.Loop() {
 		ch := make(chan prometheus.Metric, 1000)
 		go func() {
@@ -188,7 +188,7 @@ func BenchmarkCollect(b *testing.B) {
 
 func BenchmarkGather(b *testing.B) {
 	reg := prometheus.NewRegistry()
-	reg.MustRegister(New(fixed{b, large(10_000)}, ClassicAndNative))
+	reg.MustRegister(New(fixed{b, large(10_000)}, nil, ClassicAndNative))
 	for b.Loop() {
 		if _, err := reg.Gather(); err != nil {
 			b.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	"github.com/prober-exporter/prober_exporter/prober"
+	"github.com/prober-exporter/prober_exporter/config"
 )
 
 // metric is the common part of all metrics here.
@@ -62,12 +62,12 @@ func (ls labels) with(name, value string) labels {
 }
 
 // targetLabels returns the pairs that all series of a target have.
-func targetLabels(t *prober.TargetStatus) labels {
-	own := make(labels, len(t.Labels))
-	for i, l := range t.Labels {
+func targetLabels(name string, of []config.Label) labels {
+	own := make(labels, len(of))
+	for i, l := range of {
 		own[i] = pair(l.Name, l.Value)
 	}
-	return own.with(labelTarget, t.Name)
+	return own.with(labelTarget, name)
 }
 
 // pair returns a label pair. A value may come from the environment and be any bytes. A
