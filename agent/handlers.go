@@ -69,6 +69,7 @@ func newHandlers(o *Options, l *loader, lostLines func() uint64) (handlers, erro
 	}
 	s, err := web.New(web.Options{
 		Prober:          l.manager,
+		Restarter:       l.restarter,
 		Logger:          l.log,
 		Metrics:         metrics,
 		TelemetryPath:   o.TelemetryPath,

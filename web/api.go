@@ -76,7 +76,7 @@ func (s *Server) targets(w http.ResponseWriter, _ *http.Request) {
 		}
 		_, _ = body.WriteString(comma)
 		comma = ","
-		if err := enc.Encode(newTarget(&t)); err != nil {
+		if err := enc.Encode(newTarget(&t, s.restartOf(t.Name))); err != nil {
 			return
 		}
 	}
@@ -89,7 +89,7 @@ func (s *Server) target(w http.ResponseWriter, r *http.Request) {
 		unknownTarget(w, r)
 		return
 	}
-	writeJSON(w, http.StatusOK, newTarget(&t))
+	writeJSON(w, http.StatusOK, newTarget(&t, s.restartOf(t.Name)))
 }
 
 func unknownTarget(w http.ResponseWriter, r *http.Request) {

@@ -136,6 +136,7 @@ func (s *Server) aggregate(c *check, r *http.Request) *report {
 			rep.add(c, &t, verbose)
 		}
 	}
+	s.addRestarts(c, rep, verbose)
 	return rep
 }
 
@@ -195,6 +196,7 @@ func (s *Server) single(c *check, r *http.Request) *report {
 	s.tellAsked(r, c, name)
 	rep := &report{Check: c.name, OK: true}
 	rep.add(c, &t, isVerbose(r))
+	s.addRestarts(c, rep, isVerbose(r))
 	return rep
 }
 

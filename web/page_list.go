@@ -93,7 +93,7 @@ func (s *Server) listPage(query url.Values, now time.Time) *listPage {
 		if !ok {
 			t = status.Statuses[i] // removed since
 		}
-		p.Targets = append(p.Targets, v.target(&t))
+		p.Targets = append(p.Targets, v.target(&t, s.restartOf(t.Name)))
 	}
 	return p
 }

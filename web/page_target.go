@@ -17,9 +17,10 @@ type targetPage struct {
 	head
 	Missing string
 	targetView
-	Health []labelView
-	Probes []probeDetail
-	Config string
+	Health  []labelView
+	Probes  []probeDetail
+	Restart *restartView // nil for a target without a restart block
+	Config  string
 }
 
 // probeDetail is a probe with all details.
@@ -46,7 +47,8 @@ func (s *Server) onePage(name string, now time.Time) (*targetPage, bool) {
 		return p, false
 	}
 	v := viewer{now: now, root: root, output: math.MaxInt}
-	p.targetView = v.target(&t)
+	r := s.restartOf(name)
+	p.targetView, p.Restart = v.target(&t, r), v.restart(r)
 	p.Title = p.Word + ": " + p.Title
 	for _, c := range checks {
 		p.Health = append(p.Health, labelView{"/" + c.name + "/" + t.Name, root + c.name + "/" + t.Name + "?verbose"})

@@ -15,6 +15,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/gate"
 	"github.com/prober-exporter/prober_exporter/prober"
 	"github.com/prober-exporter/prober_exporter/prober/output"
+	"github.com/prober-exporter/prober_exporter/restart"
 )
 
 // maxListOutput is how much of an output the list of targets shows; the target's own
@@ -30,6 +31,7 @@ type targetView struct {
 	Labels   []labelView
 	Flags    []flagView
 	Instance instanceView
+	Acted    string // how the last act ended; empty: there was none
 	Probes   []probeView
 }
 
@@ -79,19 +81,20 @@ type viewer struct {
 	output int    // how many bytes of an output it shows
 }
 
-func (v *viewer) target(t *prober.TargetStatus) targetView {
+func (v *viewer) target(t *prober.TargetStatus, r *restart.TargetStatus) targetView {
 	st := stateOf(t)
 	out := targetView{
 		look: looks[st],
 		Name: t.Name,
 		Href: v.root + "targets/" + t.Name,
-		Why:  st.why(t, v.now),
+		Why:  v.why(st, t, r),
 		Flags: []flagView{
 			v.flag("started", t.Started, t.Changed.Started),
 			v.flag("ready", t.Ready, t.Changed.Ready),
 			v.flag("live", t.Live, t.Changed.Live),
 		},
 		Instance: v.instance(t),
+		Acted:    v.acted(r),
 		Probes:   make([]probeView, len(t.Probes)),
 	}
 	for _, l := range t.Labels {

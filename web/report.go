@@ -42,6 +42,8 @@ type targetReport struct {
 	finding
 	// Since is when OK changed last, in a verbose answer.
 	Since time.Time `json:"since,omitzero"`
+	// Restart is what the agent does about the verdict, in a verbose answer about liveness.
+	Restart string `json:"restart,omitempty"`
 }
 
 // warning is a line about a target or a probe, or about the agent if about is empty.
@@ -155,6 +157,9 @@ func (t *targetReport) appendText(b *strings.Builder) {
 	}
 	if t.OK && t.Reason != "" {
 		b.WriteString(", " + t.Reason)
+	}
+	if t.Restart != "" {
+		b.WriteString(", restart " + t.Restart)
 	}
 	b.WriteByte('\n')
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/gate"
 	"github.com/prober-exporter/prober_exporter/prober"
 	"github.com/prober-exporter/prober_exporter/prober/instance"
+	"github.com/prober-exporter/prober_exporter/restart"
 )
 
 // Targets is the answer to GET /api/v1/targets.
@@ -45,6 +46,8 @@ type Target struct {
 	// StartupDuration is the time from the start of the instance until the target was
 	// started.
 	StartupDuration *float64 `json:"startup_duration_seconds,omitempty"`
+	// Restart is nil for a target without a restart block.
+	Restart *Restart `json:"restart,omitempty"`
 	// Probes are the configured probes, in the order startup, readiness, liveness.
 	Probes []Probe `json:"probes"`
 }
@@ -162,7 +165,7 @@ type Mark struct {
 	Reason  string `json:"reason,omitempty"`
 }
 
-func newTarget(t *prober.TargetStatus) Target {
+func newTarget(t *prober.TargetStatus, r *restart.TargetStatus) Target {
 	out := Target{
 		Name:         t.Name,
 		Labels:       make(map[string]string, len(t.Labels)),
@@ -179,6 +182,7 @@ func newTarget(t *prober.TargetStatus) Target {
 			Live:    t.Changed.Live.UTC(),
 		},
 		Restarts: t.Restarts,
+		Restart:  newRestart(r),
 		Probes:   make([]Probe, len(t.Probes)),
 	}
 	for _, l := range t.Labels {

@@ -58,7 +58,9 @@ type Prober interface {
 // are required.
 type Options struct {
 	Prober Prober
-	Logger *slog.Logger // nil: nothing is logged
+	// Restarter knows the targets that have a restart block. Nil: there are none.
+	Restarter Restarter
+	Logger    *slog.Logger // nil: nothing is logged
 
 	// Metrics answers a scrape, at TelemetryPath under the prefix.
 	Metrics       http.Handler

@@ -57,8 +57,11 @@ func age(d time.Duration) string {
 func ago(t, now time.Time) string { return age(now.Sub(t)) + " ago" }
 
 // until says how long after now a moment will be.
-func until(t, now time.Time) string {
-	switch d := t.Sub(now).Round(100 * time.Millisecond); {
+func until(t, now time.Time) string { return in(t.Sub(now)) }
+
+// in says how long it is until a moment.
+func in(d time.Duration) string {
+	switch d = d.Round(100 * time.Millisecond); {
 	case d <= 0:
 		return "now"
 	case d < 10*time.Second:
@@ -84,6 +87,26 @@ func count(n int) string {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
+}
+
+// ordinal returns the place of something in a row, from 1.
+func ordinal(n int) string {
+	words := [...]string{"first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"}
+	if 0 < n && n <= len(words) {
+		return words[n-1]
+	}
+	suffix := "th"
+	if n/10%10 != 1 {
+		switch n % 10 {
+		case 1:
+			suffix = "st"
+		case 2:
+			suffix = "nd"
+		case 3:
+			suffix = "rd"
+		}
+	}
+	return count(n) + suffix
 }
 
 // plural returns a number of things.
