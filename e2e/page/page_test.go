@@ -83,8 +83,35 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// A reader's work stays while the page changes: the focus, typed text, opened parts, and the
-// position of the page.
+// The page counts the back-off down, and shows what the agent has done about a verdict.
+func TestRestart(t *testing.T) {
+	app := newApp(t)
+	app.set("/live", 500)
+	agent := app.ship(strings.Replace(life, "livenessProbe: ", `restart: {exec: {command: [echo, done]}, backOff: {initialSeconds: 1}, limit: {restarts: 2, seconds: 3600}}
+    livenessProbe: `, 1))
+	b := open(t, agent.url)
+	b.shows("#t-shop .why", "liveness: http_status (3/3), restart in ", "(limit of 2 in 1 h)")
+	b.shows("#t-shop .instance", "last restart ", ": succeeded")
+	b.shoot("restart")
+	b.fits()
+	if got := b.text("#t-other"); strings.Contains(got, "last restart") {
+		t.Errorf("a target without a restart block shows %s", got)
+	}
+	for _, width := range []int64{1280, 400} {
+		b := open(t, agent.url+"/targets/shop", chromedp.EmulateViewport(width, 800))
+		b.shows("#restart", "restart exec", "✗ restart in ", "(limit of 2 in 1 h)", "limit spent", "succeeded 2",
+			"liveness: http_status (3/3)", "the command has ended: done", "HTTP probe failed with statuscode: 500")
+		if n := eval[int](b, "document.querySelectorAll('#restart tbody tr').length"); n != 2 {
+			t.Errorf("%d acts on the page, want 2", n)
+		}
+		b.fits()
+		eval[bool](b, "document.querySelector('#restart').scrollIntoView(), true")
+		b.shoot(fmt.Sprintf("restart-%d", width))
+	}
+}
+
+// What a reader is at stays while the page changes: focus, what was typed, what was
+// opened, and where the page is scrolled to.
 func TestReaderIsNotDisturbed(t *testing.T) {
 	app := newApp(t)
 	app.set("/live", 500)
