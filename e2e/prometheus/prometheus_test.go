@@ -170,6 +170,7 @@ func otherAlerts(t *testing.T, w *world) {
 	w.gone.stop()
 	for _, c := range [][2]string{
 		{"ProberTargetNotLive", "hung"},
+		{"ProberTargetRestartLoop", "hung"},
 		{"ProberTargetNotRunning", "gone"},
 		{"ProberProbeNotAttempted", "broken"},
 	} {

@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -69,8 +70,10 @@ func (w *world) targets() string {
     startupProbe: {httpGet: {path: /, port: %[1]s}, periodSeconds: 0.2}
     readinessProbe: {httpGet: {path: /ready, port: %[1]s}, periodSeconds: 0.2, failureThreshold: 2}
     livenessProbe: {httpGet: {path: /slow, port: %[1]s}, periodSeconds: 0.2}
-  - name: hung # neither ready nor live
+  - name: hung # neither ready nor live, and the agent restarts it in vain: it is this process
     labels: {team: payments}
+    instance: {source: process, pidFile: %[3]s}
+    restart: {exec: {command: ["true"]}, backOff: {initialSeconds: 1, maxSeconds: 1}}
     readinessProbe: {exec: {command: ["false"]}, periodSeconds: 0.5, failureThreshold: 1}
     livenessProbe: {exec: {command: ["false"]}, periodSeconds: 0.5, failureThreshold: 1}
   - name: gone # will end, and not come back
@@ -78,7 +81,7 @@ func (w *world) targets() string {
     readinessProbe: {tcpSocket: {port: %[2]s}, periodSeconds: 0.5}
   - name: broken # the file asks for what is not there
     livenessProbe: {exec: {command: ["/not/there"]}, periodSeconds: 0.5}
-`, w.app.port, w.gone.port)
+`, w.app.port, w.gone.port, testutil.Write(w.t, strconv.Itoa(os.Getpid())))
 }
 
 // agent is the shipped binary as a process.

@@ -5,6 +5,9 @@
   prometheusAlerts+:: {
     local config = $._config.alerts,
     local p = $._parts,
+    // How often the agent itself restarted a target, with this result.
+    local acts(result, window) = 'sum without (result) (increase(%s[%s]))' % [p.of('prober_target_restart_actions_total', 'result="%s"' % result), window],
+    local loop = '%s > %g' % [acts('succeeded', config.ProberTargetRestartLoop.window), config.ProberTargetRestartLoop.restarts],
     local which = 'Target {{ $labels.target }}, watched by {{ $labels.instance }},',
 
     groups+: [
@@ -54,14 +57,46 @@
           ),
           $._alert(
             'ProberTargetRestarting',
-            'increase(%s[%s]) > %g' % [
+            // The loop of an agent that restarts has an alert of its own.
+            |||
+              increase(%s[%s]) > %g
+              unless
+              %s
+            ||| % [
               p.of('prober_target_restarts_total'),
               config.ProberTargetRestarting.window,
               config.ProberTargetRestarting.restarts,
+              loop,
             ],
             'Target {{ $labels.target }} keeps restarting.',
             which + ' has been restarted about {{ printf "%.0f" $value }} times in ' + config.ProberTargetRestarting.window + '.' +
             $._failure(),
+          ),
+          $._alert(
+            'ProberTargetRestartFailing',
+            // increase() is no whole number: a half is less than one failure.
+            |||
+              %s
+              - %s
+              > 0.5
+            ||| % [acts('failed', config.ProberTargetRestartFailing.window), acts('succeeded', config.ProberTargetRestartFailing.window)],
+            'The agent cannot restart target {{ $labels.target }}.',
+            which + ' was to be restarted by the agent, which has failed more often than it has succeeded in ' + config.ProberTargetRestartFailing.window + '.' +
+            $._failure('probe_type!="Readiness"'),
+          ),
+          $._alert(
+            'ProberTargetRestartLoop',
+            loop,
+            'The agent restarts target {{ $labels.target }} again and again.',
+            which + ' has been restarted by the agent about {{ printf "%.0f" $value }} times in ' + config.ProberTargetRestartLoop.window + ', which does not help.' +
+            $._failure('probe_type!="Readiness"'),
+          ),
+          $._alert(
+            'ProberTargetRestartLimited',
+            '%s == 1' % p.of('prober_target_restart_limited'),
+            'The agent does not restart target {{ $labels.target }} any more.',
+            which + ' has been restarted as often as its limit allows. Until the window of the limit has passed, the agent does nothing if the target is not live.' +
+            $._failure('probe_type!="Readiness"'),
           ),
           $._alert(
             'ProberTargetStartupStuck',

@@ -126,6 +126,26 @@ local restarts = g.lines(
   [g.query('increase(%s[$__rate_interval])' % target('prober_target_restarts_total'), one)],
 );
 
+local acts = g.lines(
+  'Acts',
+  'Restarts by the agent, and acts that it dropped, by result.',
+  [g.query('increase(%s[$__rate_interval]) > 0' % target('prober_target_restart_actions_total'), '{{target}} {{result}} {{instance}}')],
+);
+
+local backOff = g.lines(
+  'Back-off',
+  'Time until the agent may restart the target again.',
+  [g.query(target('prober_target_restart_back_off_seconds'), one)],
+  's',
+);
+
+local limited = g.states(
+  'Limit of restarts',
+  'Whether the limit is spent: the agent then does not restart the target.',
+  g.query(target('prober_target_restart_limited'), one),
+  g.words({ '0': ['not spent', 'green'], '1': ['spent', 'red'] }),
+);
+
 local changes = g.lines(
   'Changes of result',
   'Changes by attempts, after thresholds. Many changes mean that the target is flapping.',
@@ -220,6 +240,8 @@ function(config) {
     [8, [8, durations[0]], [8, durations[1]], [8, used]],
     'Lives',
     [8, [8, restarts], [8, changes], [8, startup]],
+    'Restarts by the agent',
+    [8, [8, acts], [8, backOff], [8, limited]],
     'Agents',
     [8, [8, agents[0]], [8, agents[1]], [8, agents[2]]],
     [6, [12, agents[3]], [12, agents[4]]],
