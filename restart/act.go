@@ -6,6 +6,8 @@ package restart
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/config"
@@ -100,8 +102,15 @@ func (r *Restarter) act(t *target, j job) {
 	r.finish(t, c, a)
 }
 
-// attempt takes the last look and, if the verdict stands, lets the handler act.
+// attempt takes the last look and, if the verdict stands, lets the handler act. A panic is a
+// failure of the act, and not the end of the agent.
 func (r *Restarter) attempt(t *target, j job, q *request) (did string, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+			r.o.Logger.Error("panic in an act", "target", j.cfg.Name, "stack", string(debug.Stack()))
+		}
+	}()
 	s, seen := r.look(j.cfg.Name)
 	if r.mustBeQuiet() {
 		r.cancel()

@@ -150,6 +150,20 @@ func TestFrozen(t *testing.T) {
 	})
 }
 
+// A panic in a handler makes the act fail, and the agent goes on.
+func TestPanic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := running(t)
+		w.does(func(context.Context, *request) error { panic("a mistake") })
+		w.says("app", "bad")
+		w.sleep(15 * time.Second)
+		w.want(2, "under the back-off")
+		if s := w.status("app"); s.Counts != (Counts{Failed: 2}) || s.Acts[0].Message != "panic: a mistake" || w.log.Count("panic in an act", "restart.") != 2 {
+			t.Errorf("got %+v, log\n%s", s, w.log.String())
+		}
+	})
+}
+
 // A handler may still find that there is nothing to do. As long as nothing was done, that is no
 // restart to the back-off; a failure is, and so is what only comes out when it has begun.
 func TestHandlerDrops(t *testing.T) {
