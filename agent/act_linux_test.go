@@ -149,10 +149,11 @@ func TestActDrain(t *testing.T) {
 					t.Fatalf("%d %s", status, body)
 				}
 			}
-			p.fails(true) // it drains: the kubelet has sent it SIGTERM
-			if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+			if err := syscall.Kill(pid, syscall.SIGTERM); err != nil { // as a kubelet does
 				t.Fatal(err)
 			}
+			testutil.Until(t, "it drains", func() bool { return p.signals() == "TERM " })
+			p.fails(true)
 			if !hook {
 				testutil.Until(t, "a second signal", func() bool { return p.signals() == "TERM TERM " })
 				return
@@ -176,7 +177,7 @@ func TestActShutdown(t *testing.T) {
 			p := newPatient(t)
 			pid := p.start("true")
 			p.fails(true)
-			file := p.file(bySignal)
+			file := p.file(strings.Replace(bySignal, "Seconds: 2", "Seconds: 6", 1))
 			a := agenttest.StartProcess(t, "", agenttest.Flags(file)...)
 			testutil.Until(t, "the process has got SIGTERM", func() bool { return p.signals() == "TERM " })
 			began := time.Now()
@@ -189,10 +190,11 @@ func TestActShutdown(t *testing.T) {
 			if took := time.Since(began); took > 10*time.Second {
 				t.Errorf("the agent took %v to end", took)
 			}
-			testutil.Wait(t, 2500*time.Millisecond) // the grace period is over
+			testutil.Wait(t, 6500*time.Millisecond) // the grace period is over
 			if !runsStill(pid) {
 				t.Fatalf("the process was killed:\n%s", a.Log)
 			}
+			testutil.Rewrite(t, file, p.config(bySignal))
 			b := agenttest.StartProcess(t, "", agenttest.Flags(file)...)
 			b.Logs("restart done", "SIGKILL after 2s")
 			if runsStill(pid) {
