@@ -6,6 +6,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"strings"
@@ -112,4 +113,99 @@ func TestTerminatingFromElsewhere(t *testing.T) {
 		return
 	}
 	needs.Missing(t, "an address beside those of loopback")
+}
+
+// The client's process, as it is shipped, asks a real agent: only the agent's verdict on a
+// target fails the check, whichever way the process asks.
+func TestFailOpen(t *testing.T) {
+	app := agenttest.NewApp(t)
+	file := testutil.Write(t, "targets:"+app.Target("app"))
+	a := start(t, agenttest.Flags(file)...)
+	without := start(t, agenttest.Flags(testutil.Write(t, "nonsense"), "--config.fail-open")...)
+	ask := func(url string, wantCode int, wantOut, wantErr string) {
+		t.Helper()
+		early := []string{"--health.check=" + url, "--health.check.fail-open"}
+		for _, args := range [][]string{early, append(early, "--log.level=info"), append(early, "--health.check.wait=100ms")} {
+			var stdout, stderr bytes.Buffer
+			cmd := agenttest.Command(t, args...)
+			cmd.Stdout, cmd.Stderr = &stdout, &stderr
+			_ = cmd.Run()
+			said := stderr.String()
+			if code := cmd.ProcessState.ExitCode(); code != wantCode || stdout.String() != wantOut || !strings.Contains(said, wantErr) || wantErr == "" && len(args) < 3 && said != "" {
+				t.Errorf("%q: exit %d, printed %q, said %q, want %d, %q, %q", args, code, stdout.String(), said, wantCode, wantOut, wantErr)
+			}
+		}
+	}
+	a.Says(a.Health+"/ready", 200, "ok")
+	ask(a.Health+"/live/app", 0, "ok\n", "")
+	ask(a.Health+"/live/other", 0, "[?]other unknown target: not probed\nok\n", "")
+	ask(a.Health+"/ready/other", 0, "", "the answer has status 404")
+	ask(without.Health+"/live/app", 0, "[?] no configuration\nok\n", "")
+	ask(without.Health+"/started/app", 0, "", "not an agent's verdict")
+	ask(without.Health+"/-/ready", 0, "", "not an agent's verdict")
+	app.Broken.Store(true)
+	const dead = "[-]app failed: liveness: http_status (2/2)\nlive check failed\n"
+	a.Says(a.Health+"/live/app", 503, dead)
+	ask(a.Health+"/live/app", 1, dead, "")
+	ask(a.Health+"/live", 1, dead, "")
+	ask(a.Web+"/live/app", 1, dead, "")
+	ask(a.Health+"/ready/app", 1, "[-]app failed: readiness: http_status (1/1)\nready check failed\n", "")
+	a.Stop()
+	ask(a.Health+"/live/app", 0, "", "nobody answers: connection refused")
+}
+
+// The client ends before any package is initialized that is not below package os: that is
+// most of what another start of the binary costs.
+func TestFailOpenStartsLittle(t *testing.T) {
+	cmd := agenttest.Command(t, "--health.check=http://127.0.0.1:"+testutil.Port(t)+"/live/app", "--health.check.fail-open")
+	cmd.Env = append(cmd.Environ(), "GODEBUG=inittrace=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "init os @") {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for line := range strings.Lines(string(out)) {
+		for _, dear := range []string{"init net", "init fmt", "init strings", "init unicode", "init reflect", "init crypto/tls", "/prometheus/", "protobuf", "yaml"} {
+			if strings.HasPrefix(line, dear) || strings.HasPrefix(line, "init ") && strings.Contains(line, dear) {
+				t.Error(line)
+			}
+		}
+	}
+}
+
+// The client waits until a target is ready, for as long as it may.
+func TestHealthCheckWait(t *testing.T) {
+	app := agenttest.NewApp(t)
+	app.Broken.Store(true)
+	a := start(t, agenttest.Flags(testutil.Write(t, "targets:"+app.Target("app")))...)
+	var said testutil.Log
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(context.Background(), []string{"--health.check=" + a.Health + "/ready/app", "--health.check.wait=20s"}, &said)
+	}()
+	a.Eventually("the client says that the target fails", func() error {
+		if !strings.Contains(said.String(), " s: 503: [-]app failed: readiness: http_status (1/1); ready check failed\n") {
+			return errors.New(said.String())
+		}
+		return nil
+	})
+	app.Broken.Store(false)
+	if code := testutil.Receive(t, ended, "the client ends"); code != exitOK || !strings.HasSuffix(said.String(), " s: 200: ok\n") {
+		t.Errorf("exit %d, said %s", code, said.String())
+	}
+}
+
+// Flags of the client that make no sense are errors.
+func TestClientFlags(t *testing.T) {
+	for _, args := range [][]string{
+		{"--health.check.fail-open"},
+		{"--health.check.wait=1s"},
+		{"--health.check="},
+		{"--health.check=http://127.0.0.1/", "--health.check.wait=-1s"},
+		{"--health.check=http://127.0.0.1/", "--health.check.wait=soon"},
+	} {
+		var said bytes.Buffer
+		if code := run(context.Background(), args, &said); code != exitUsage || !strings.HasPrefix(said.String(), "prober_exporter: error: ") {
+			t.Errorf("%q: exit %d, said %q", args, code, said.String())
+		}
+	}
 }

@@ -43,6 +43,8 @@ func parse(args []string, stderr io.Writer) (o *agent.Options, code int, done bo
 	o.Web = kingpinflag.AddFlags(app, healthcheck.WebAddress)
 	app.Flag("health.listen-address", "Address on which to serve only the health endpoints: plain HTTP, no authentication, no rate limit. Repeatable.").StringsVar(&o.HealthAddresses)
 	app.Flag("health.check", "Ask this URL once, print the body, and exit with 0 if the status is 200, otherwise with 1.").PlaceHolder("URL").IsSetByUser(&o.IsHealthCheck).StringVar(&o.HealthCheck)
+	app.Flag("health.check.fail-open", "With --health.check: exit with 1 only if an agent's own answer 503 says that a target does not pass. Exit with 0 if nobody answers within 1s, or if the answer is anything else. For an exec probe in the application's container.").BoolVar(&o.HealthCheckFailOpen)
+	app.Flag("health.check.wait", "With --health.check: ask again until the status is 200, or until this time is over: every 100ms for 5s, then every second. Print a line to stderr when the answer has changed. With --health.check.fail-open the last answer decides.").Default("0s").DurationVar(&o.HealthCheckWait)
 	app.Flag("terminating", "Tell the agent of this pod that the pod is being deleted: startup and liveness probes end, and every /live answers 200. For a preStop hook. Asks the addresses of --health.listen-address, otherwise of --web.listen-address, otherwise :9708 and :9709 on loopback. Waits 1s at most, and exits with 0 even if nobody answers.").BoolVar(&o.Terminating)
 	app.Flag("web.telemetry-path", "Path under which to expose metrics.").Default("/metrics").StringVar(&o.TelemetryPath)
 	externalURL := app.Flag("web.external-url", "URL at which browsers reach the exporter, for example through a reverse proxy.").PlaceHolder("URL").String()

@@ -16,6 +16,8 @@ import (
 
 	"github.com/prober-exporter/prober_exporter/agent"
 	"github.com/prober-exporter/prober_exporter/agent/healthcheck"
+	"github.com/prober-exporter/prober_exporter/agent/healthcheck/failopen"
+	_ "github.com/prober-exporter/prober_exporter/agent/healthcheck/failopen/early" // asks before the packages of an agent are initialized
 )
 
 // The exit codes.
@@ -50,6 +52,10 @@ func do(ctx context.Context, o *agent.Options, stderr io.Writer) (err error) {
 	case o.Terminating:
 		healthcheck.TellTerminating(ctx, o.HealthAddresses, *o.Web.WebListenAddresses, stderr)
 		return nil
+	case o.HealthCheckWait > 0:
+		return healthcheck.AskUntil(ctx, o.HealthCheck, o.HealthCheckWait, o.HealthCheckFailOpen, os.Stdout, stderr)
+	case o.HealthCheckFailOpen:
+		return healthcheck.AskFailOpen(ctx, o.HealthCheck, failopen.Patience(), os.Stdout, stderr)
 	case o.FromPod.Asked:
 		return agent.FromPod(o.FromPod, os.Stdin, os.Stdout, stderr)
 	}

@@ -26,20 +26,23 @@ type Options struct {
 
 	FromPod FromPodOptions
 
-	Web               *toolkit.FlagConfig
-	HealthAddresses   []string
-	HealthCheck       string
-	IsHealthCheck     bool
-	Terminating       bool
-	TelemetryPath     string
-	ExternalURL       *url.URL // nil: none
-	RoutePrefix       string
-	EnableLifecycle   bool
-	LifecycleHosts    []string
-	EnablePprof       bool
-	MaxRequests       int
-	NoOwnMetrics      bool
-	ClassicHistograms bool
+	Web             *toolkit.FlagConfig
+	HealthAddresses []string
+	HealthCheck     string
+	IsHealthCheck   bool
+	// HealthCheckFailOpen and HealthCheckWait change the health check.
+	HealthCheckFailOpen bool
+	HealthCheckWait     time.Duration
+	Terminating         bool
+	TelemetryPath       string
+	ExternalURL         *url.URL // nil: none
+	RoutePrefix         string
+	EnableLifecycle     bool
+	LifecycleHosts      []string
+	EnablePprof         bool
+	MaxRequests         int
+	NoOwnMetrics        bool
+	ClassicHistograms   bool
 
 	ShutdownDelay time.Duration
 	MaxInFlight   int
@@ -61,8 +64,6 @@ type FromPodOptions struct {
 // flag with a wrong value.
 func (o *Options) Check(externalURL string) error {
 	switch {
-	case o.IsHealthCheck && o.HealthCheck == "":
-		return errors.New("--health.check needs a URL")
 	case slices.Contains(append(*o.Web.WebListenAddresses, o.HealthAddresses...), ""):
 		return errors.New("--web.listen-address and --health.listen-address must not be empty")
 	case o.AutoReloadInterval <= 0:
@@ -98,6 +99,12 @@ func (o *Options) checkTasks() error {
 		return errors.New("--config.from-pod needs a file, or - for stdin")
 	case tasks > 1:
 		return errors.New("--config.from-pod, --config.check, --health.check and --terminating exclude each other")
+	case o.IsHealthCheck && o.HealthCheck == "" && !o.HealthCheckFailOpen:
+		return errors.New("--health.check needs a URL")
+	case !o.IsHealthCheck && (o.HealthCheckFailOpen || o.HealthCheckWait != 0):
+		return errors.New("--health.check.fail-open and --health.check.wait need --health.check")
+	case o.HealthCheckWait < 0:
+		return fmt.Errorf("--health.check.wait must not be negative, is %v", o.HealthCheckWait)
 	case !pod.Asked && pod.Rewrite:
 		return errors.New("--config.from-pod.rewrite needs --config.from-pod")
 	case pod.Image == "":

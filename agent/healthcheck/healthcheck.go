@@ -1,8 +1,8 @@
 // Copyright 2026 The prober_exporter Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package healthcheck makes the binary a client of an agent: it asks a health endpoint, or
-// tells the agent of its pod that the pod is being deleted.
+// Package healthcheck makes the binary a client of an agent: it asks a health endpoint, waits
+// for an answer, or tells the agent of its pod that the pod is being deleted.
 package healthcheck
 
 import (
@@ -19,14 +19,7 @@ import (
 
 // Ask asks a health endpoint once and prints its answer.
 func Ask(ctx context.Context, address string, w io.Writer) error {
-	client := &http.Client{
-		Timeout: 5 * time.Second,
-		Transport: &http.Transport{
-			DisableKeepAlives: true,
-			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // as the kubelet asks
-		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	client := newClient(5 * time.Second)
 	if _, err := ParseURL(address); err != nil {
 		return fmt.Errorf("health check: %w", err)
 	}
@@ -46,6 +39,18 @@ func Ask(ctx context.Context, address string, w io.Writer) error {
 		return fmt.Errorf("health check: %s answers %s", request.URL.Redacted(), response.Status)
 	}
 	return nil
+}
+
+// newClient returns a client that follows no redirect.
+func newClient(timeout time.Duration) *http.Client {
+	return &http.Client{
+		Timeout: timeout,
+		Transport: &http.Transport{
+			DisableKeepAlives: true,
+			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // as the kubelet asks
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 }
 
 // ParseURL parses an http or https URL with a host.
