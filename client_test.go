@@ -9,6 +9,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -202,10 +203,26 @@ func TestClientFlags(t *testing.T) {
 		{"--health.check="},
 		{"--health.check=http://127.0.0.1/", "--health.check.wait=-1s"},
 		{"--health.check=http://127.0.0.1/", "--health.check.wait=soon"},
+		{"--health.check=http://127.0.0.1/", "--copy-to=/"},
+		{"--copy-to="},
+		{"--copy-to=/", "--terminating"},
 	} {
 		var said bytes.Buffer
 		if code := run(context.Background(), args, &said); code != exitUsage || !strings.HasPrefix(said.String(), "prober_exporter: error: ") {
 			t.Errorf("%q: exit %d, said %q", args, code, said.String())
 		}
+	}
+}
+
+// A copy of the binary is the client of the same agent.
+func TestCopyOfTheBinary(t *testing.T) {
+	directory := t.TempDir()
+	if out, err := agenttest.Command(t, "--copy-to="+directory).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	a := start(t, agenttest.Flags(testutil.Write(t, "targets: []\n"))...)
+	out, err := exec.Command(directory+"/prober_exporter", "--health.check="+a.Health+"/live", "--health.check.fail-open").CombinedOutput()
+	if err != nil || string(out) != "ok\n" {
+		t.Errorf("%v: %s", err, out)
 	}
 }

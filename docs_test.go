@@ -30,7 +30,7 @@ import (
 // Tests of package config load all other YAML of the documents.
 var runs = map[string][]string{
 	"README.md":          {"pod", "prometheus"},
-	"docs/kubernetes.md": {"pod", "several", "targets"},
+	"docs/kubernetes.md": {"client", "imagevolume", "pod", "several", "targets"},
 }
 
 // examples returns the marked examples of a document.
@@ -186,6 +186,46 @@ func TestDocumentedPodsAreTheExample(t *testing.T) {
 		if where := beyond(part[i], whole[i]); where != "" {
 			t.Errorf("the README's pod has %s, the example has not", where)
 		}
+	}
+}
+
+// The pod with the client in docs/kubernetes.md is a part of examples/kubernetes/exec-client.yaml,
+// whose application fails by the agent's verdict alone: every flag exists, and the command asks
+// for a target of the file. The image volume has the client where the image has the binary.
+func TestDocumentedClient(t *testing.T) {
+	text, err := os.ReadFile("examples/kubernetes/exec-client.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := examples(t, "docs/kubernetes.md")
+	file, pod := split(t, string(text))
+	askAsPod(t, pod, file)
+	decode := func(text string) (document any) {
+		if err := yaml.Unmarshal([]byte(text), &document); err != nil {
+			t.Fatal(err)
+		}
+		return document
+	}
+	if where := beyond(decode(all["client"]), decode(pod)); where != "" {
+		t.Errorf("docs/kubernetes.md has %s, the example has not", where)
+	}
+	image, err := os.ReadFile("Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for mark, binary := range map[string]string{"client": "/prober/prober_exporter", "imagevolume": "/prober/bin/prober_exporter"} {
+		command := regexp.MustCompile(`exec: {command: \[(.*)\]}`).FindStringSubmatch(all[mark])
+		if command == nil {
+			t.Fatalf("%s has no command", mark)
+		}
+		args := strings.Split(strings.ReplaceAll(command[1], `"`, ""), ", ")
+		o, code, done := parse(args[1:], os.Stderr)
+		if done || !o.HealthCheckFailOpen || o.HealthCheck != "http://127.0.0.1:9708/live/app" || args[0] != binary {
+			t.Errorf("%s: exit %d, %q", mark, code, args)
+		}
+	}
+	if !strings.Contains(string(image), " /bin/prober_exporter\n") {
+		t.Error("the image has the binary elsewhere")
 	}
 }
 

@@ -52,6 +52,8 @@ func do(ctx context.Context, o *agent.Options, stderr io.Writer) (err error) {
 	case o.Terminating:
 		healthcheck.TellTerminating(ctx, o.HealthAddresses, *o.Web.WebListenAddresses, stderr)
 		return nil
+	case o.CopyTo != "":
+		return agent.CopyTo(o.CopyTo, stderr)
 	case o.HealthCheckWait > 0:
 		return healthcheck.AskUntil(ctx, o.HealthCheck, o.HealthCheckWait, o.HealthCheckFailOpen, os.Stdout, stderr)
 	case o.HealthCheckFailOpen:

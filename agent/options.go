@@ -34,6 +34,8 @@ type Options struct {
 	HealthCheckFailOpen bool
 	HealthCheckWait     time.Duration
 	Terminating         bool
+	CopyTo              string
+	IsCopy              bool
 	TelemetryPath       string
 	ExternalURL         *url.URL // nil: none
 	RoutePrefix         string
@@ -88,7 +90,7 @@ func (o *Options) Check(externalURL string) error {
 // serving.
 func (o *Options) checkTasks() error {
 	tasks := 0
-	for _, asked := range []bool{o.FromPod.Asked, o.ConfigCheck, o.IsHealthCheck, o.Terminating} {
+	for _, asked := range []bool{o.FromPod.Asked, o.ConfigCheck, o.IsHealthCheck, o.Terminating, o.IsCopy} {
 		if asked {
 			tasks++
 		}
@@ -98,13 +100,15 @@ func (o *Options) checkTasks() error {
 	case pod.Asked && pod.File == "":
 		return errors.New("--config.from-pod needs a file, or - for stdin")
 	case tasks > 1:
-		return errors.New("--config.from-pod, --config.check, --health.check and --terminating exclude each other")
+		return errors.New("--config.from-pod, --config.check, --health.check, --terminating and --copy-to exclude each other")
 	case o.IsHealthCheck && o.HealthCheck == "" && !o.HealthCheckFailOpen:
 		return errors.New("--health.check needs a URL")
 	case !o.IsHealthCheck && (o.HealthCheckFailOpen || o.HealthCheckWait != 0):
 		return errors.New("--health.check.fail-open and --health.check.wait need --health.check")
 	case o.HealthCheckWait < 0:
 		return fmt.Errorf("--health.check.wait must not be negative, is %v", o.HealthCheckWait)
+	case o.IsCopy && o.CopyTo == "":
+		return errors.New("--copy-to needs a directory")
 	case !pod.Asked && pod.Rewrite:
 		return errors.New("--config.from-pod.rewrite needs --config.from-pod")
 	case pod.Image == "":
