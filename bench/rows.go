@@ -45,6 +45,7 @@ func allRows() []row {
 		{name: "late-1s", title: "lateness p99, 10,000 httpGet at 1 s", action: actionHTTP, probes: many, period: time.Second, goal: 50, run: late},
 		{name: "sidecar", title: "resident memory with 3 targets, after 10 scrapes (first column: the libraries)", goal: 1.2, run: sidecar},
 		{name: "binary", title: "size of the stripped binary (first column: the libraries)", goal: 16.5, run: size},
+		{name: "client", title: "CPU of a health check that fails open (first column: with a further flag)", goal: 10, run: client},
 		{name: "start", title: "start with 10,000 targets to the first probe", goal: 300, run: start},
 		{name: "ready", title: "/ready at 10,000 targets, compared with 3", goal: 1.3, run: ready},
 		{name: "scrape", title: "/metrics at 10,000 × 3", goal: 1.5, run: scrape},
