@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/prober-exporter/prober_exporter/agent/healthcheck/failopen"
 	"github.com/prober-exporter/prober_exporter/prober"
 )
 
@@ -18,6 +19,7 @@ func TestAsked(t *testing.T) {
 		want        []string
 	}{
 		{"kube-probe/1.36", "/live/app", []string{"liveness app"}},
+		{failopen.UserAgent, "/live/app", []string{"liveness app"}},
 		{"kube-probe/1.36", "/started/app", []string{"startup app"}},
 		{"kube-probe/1.36+", "/ready/db?verbose", []string{"readiness db"}},
 		{"kube-probe/1.36", "/live?target=db", []string{"liveness db"}},

@@ -30,7 +30,7 @@ var ErrFails = errors.New("the health check fails")
 // AskFailOpen asks a health endpoint once and waits that long for the answer. Only an agent's
 // verdict on a target fails the check.
 func AskFailOpen(ctx context.Context, address string, patience time.Duration, stdout, stderr io.Writer) error {
-	return end(fetch(ctx, address, patience), stdout, stderr)
+	return end(fetch(ctx, address, failopen.UserAgent, patience), stdout, stderr)
 }
 
 // AskUntil asks a health endpoint again and again until the answer is 200, or until the time is
@@ -38,7 +38,7 @@ func AskFailOpen(ctx context.Context, address string, patience time.Duration, st
 // AskFailOpen. AskUntil prints a line to stderr when the answer has changed.
 func AskUntil(ctx context.Context, address string, wait time.Duration, failOpen bool, stdout, stderr io.Writer) error {
 	last, ok := poll(ctx, wait, stderr, func(patience time.Duration) failopen.Answer {
-		return fetch(ctx, address, patience)
+		return fetch(ctx, address, "prober_exporter", patience)
 	})
 	switch {
 	case ok:
@@ -80,11 +80,21 @@ func poll(ctx context.Context, wait time.Duration, stderr io.Writer, ask func(pa
 		if next.Sub(begin) >= wait {
 			return last, false
 		}
-		select {
-		case <-time.After(time.Until(next)):
-		case <-ctx.Done():
+		if !sleep(ctx, time.Until(next)) {
 			return last, false
 		}
+	}
+}
+
+// sleep waits, and returns false if ctx is done before.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
@@ -105,7 +115,7 @@ func described(a failopen.Answer) string {
 }
 
 // fetch asks once.
-func fetch(ctx context.Context, address string, patience time.Duration) failopen.Answer {
+func fetch(ctx context.Context, address, userAgent string, patience time.Duration) failopen.Answer {
 	if patience <= 0 {
 		return failopen.Answer{Problem: failopen.Late(patience)}
 	}
@@ -114,7 +124,7 @@ func fetch(ctx context.Context, address string, patience time.Duration) failopen
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	a, err := get(ctx, address)
+	a, err := get(ctx, address, userAgent)
 	switch {
 	case err == nil:
 		return a
@@ -126,11 +136,12 @@ func fetch(ctx context.Context, address string, patience time.Duration) failopen
 	return failopen.Answer{Problem: "no answer: " + innermost(err)}
 }
 
-func get(ctx context.Context, address string) (failopen.Answer, error) {
+func get(ctx context.Context, address, userAgent string) (failopen.Answer, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
 		return failopen.Answer{}, err
 	}
+	request.Header.Set("User-Agent", userAgent)
 	response, err := newClient(0).Do(request)
 	if err != nil {
 		return failopen.Answer{}, err

@@ -169,6 +169,26 @@ func TestAskFailOpenInVain(t *testing.T) {
 	}
 }
 
+// The agent takes the question of a client in a container for a kubelet's, but not that of a
+// client that waits, which runs before the container's program or elsewhere.
+func TestUserAgents(t *testing.T) {
+	asked := make(chan string, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.UserAgent() }))
+	defer server.Close()
+	if err := AskFailOpen(t.Context(), server.URL, time.Second, io.Discard, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	if got := testutil.Receive(t, asked, "a question"); got != failopen.UserAgent {
+		t.Errorf("--health.check.fail-open calls itself %q", got)
+	}
+	if err := AskUntil(t.Context(), server.URL, time.Minute, true, io.Discard, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	if got := testutil.Receive(t, asked, "a question"); got != "prober_exporter" {
+		t.Errorf("--health.check.wait calls itself %q", got)
+	}
+}
+
 // A long verdict, in which an agent lists all targets, is one, too.
 func TestAskFailOpenLong(t *testing.T) {
 	long := strings.Repeat("[+]app ok, since 2026-11-22T04:13:11Z\n", 10_000) + verdict

@@ -63,24 +63,24 @@ func plainArgs(args []string) (to target, ok bool) {
 	host, path, ok := cut(rest, "/")
 	to = target{host: host, path: "/" + path}
 	if before, port, found := cut(host, "127.0.0.1:"); found && before == "" {
-		to.family, to.address = syscall.AF_INET, &syscall.SockaddrInet4{Port: number(port), Addr: [4]byte{127, 0, 0, 1}}
+		to.family, to.address = syscall.AF_INET, &syscall.SockaddrInet4{Port: int(number(port)), Addr: [4]byte{127, 0, 0, 1}}
 		return to, ok && isPort(port) && isPlain(path)
 	}
 	before, port, found := cut(host, "[::1]:")
-	to.family, to.address = syscall.AF_INET6, &syscall.SockaddrInet6{Port: number(port), Addr: [16]byte{15: 1}}
+	to.family, to.address = syscall.AF_INET6, &syscall.SockaddrInet6{Port: int(number(port)), Addr: [16]byte{15: 1}}
 	return to, ok && found && before == "" && isPort(port) && isPlain(path)
 }
 
 func isPort(digits string) bool { return 0 < number(digits) && number(digits) < 1<<16 }
 
 // number returns the number that digits stand for, or -1.
-func number(digits string) int {
-	n := 0
+func number(digits string) int64 {
+	n := int64(0)
 	for _, c := range []byte(digits) {
 		if c < '0' || c > '9' || n > 1<<40 {
 			return -1
 		}
-		n = 10*n + int(c-'0')
+		n = 10*n + int64(c-'0')
 	}
 	if digits == "" {
 		return -1
@@ -99,8 +99,8 @@ func isPlain(path string) bool {
 	return true
 }
 
-// ask asks over one connection, with system calls that have a timeout: package net would be
-// a third of the work. It is not done if it has met anything but a plain answer.
+// ask asks over one connection, with system calls that have a timeout: package net is initialized
+// too late. It is not done if it has met anything but a plain answer.
 func (to target) ask(patience time.Duration) (a Answer, done bool) {
 	if patience <= 0 {
 		return Answer{Problem: Late(patience)}, true
@@ -147,7 +147,7 @@ var errNotPlain = errors.New("not a plain answer")
 
 // exchange sends a request and reads the answer until it is complete.
 func (s socket) exchange(to target, deadline time.Time) (Answer, error) {
-	request := "GET " + to.path + " HTTP/1.1\r\nHost: " + to.host + "\r\nUser-Agent: prober_exporter\r\nConnection: close\r\n\r\n"
+	request := "GET " + to.path + " HTTP/1.1\r\nHost: " + to.host + "\r\nUser-Agent: " + UserAgent + "\r\nConnection: close\r\n\r\n"
 	if n, err := syscall.Write(int(s), []byte(request)); err != nil || n < len(request) {
 		return Answer{}, errNotPlain
 	}
@@ -183,7 +183,7 @@ func plainAnswer(raw string) (a Answer, ok bool) {
 	if !ok || version != "HTTP/1.1" || len(status) != 3 || number(status) < 200 {
 		return Answer{}, false
 	}
-	length := -1
+	length := int64(-1)
 	for fields != "" {
 		var field string
 		field, fields, _ = cut(fields, "\r\n")
@@ -194,7 +194,7 @@ func plainAnswer(raw string) (a Answer, ok bool) {
 			length = number(value)
 		}
 	}
-	return Answer{Status: status, Body: body}, len(body) == length
+	return Answer{Status: status, Body: body}, int64(len(body)) == length
 }
 
 // age returns how long ago the process was started, give or take a second, or 0 if this
@@ -214,7 +214,7 @@ func age() time.Duration {
 	if err := syscall.Sysinfo(&now); err != nil {
 		return 0
 	}
-	return ageAt(string(stat[:n]), time.Duration(now.Uptime)*time.Second) //nolint:unconvert // an int32 on some systems
+	return ageAt(string(stat[:n]), time.Duration(now.Uptime)*time.Second)
 }
 
 // ageAt returns the age of a process from its stat file and the time since the boot.

@@ -26,6 +26,9 @@ const (
 	// maxPrinted bounds what the client prints to each stream. So much fits an empty pipe, and
 	// a reader that is slow cannot delay the end of the client.
 	maxPrinted = 4096
+	// UserAgent is how the client calls itself. A kubelet runs the client only while the container
+	// runs, so the agent takes the question for a kubelet's own.
+	UserAgent = "kube-probe/prober_exporter"
 	// MaxAnswer bounds the answer.
 	MaxAnswer = 1 << 20
 )
@@ -72,15 +75,15 @@ func (a Answer) Tell(stdout, stderr io.Writer) int {
 		why = "the answer has status " + a.Status
 	}
 	if why != "" {
-		print(stderr, "prober_exporter: --health.check.fail-open: exit with 0: "+why+"\n")
+		write(stderr, "prober_exporter: --health.check.fail-open: exit with 0: "+why+"\n")
 	} else {
-		print(stdout, a.Body)
+		write(stdout, a.Body)
 	}
 	return code
 }
 
-// print prints what fits, in one piece. Nobody can be told of an error.
-func print(w io.Writer, text string) { _, _ = io.WriteString(w, text[:min(len(text), maxPrinted)]) }
+// write writes what fits, in one piece. Nobody can be told of an error.
+func write(w io.Writer, text string) { _, _ = io.WriteString(w, text[:min(len(text), maxPrinted)]) }
 
 // isVerdict reports whether a body is how an agent says that a target does not pass: a line
 // «[-]TARGET failed: WHY», and «CHECK check failed» as the last line. What an agent says of
