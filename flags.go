@@ -37,6 +37,7 @@ func parse(args []string, stderr io.Writer) (o *agent.Options, code int, done bo
 	app.Flag("config.auto-reload-interval", "How often to check the file for a change.").Default("30s").DurationVar(&o.AutoReloadInterval)
 	app.Flag("config.from-pod", "Convert the manifest of a Pod, Deployment, StatefulSet, DaemonSet, ReplicaSet, Job or CronJob, print the configuration, and exit. - is stdin.").PlaceHolder("FILE").IsSetByUser(&o.FromPod.Asked).StringVar(&o.FromPod.File)
 	app.Flag("config.from-pod.rewrite", "Print the manifest instead of the configuration: with the agent as a sidecar, its configuration in a ConfigMap, and probes that ask the agent.").BoolVar(&o.FromPod.Rewrite)
+	app.Flag("config.from-pod.restart", "Who restarts the containers of that manifest. probe: the kubelet, which asks the agent over HTTP and waits 30s for an agent that is away. exec: the kubelet, which runs the agent's client in the container and never restarts because of the agent.").Default(agent.Restarts()[0]).EnumVar(&o.FromPod.Restart, agent.Restarts()...)
 	app.Flag("config.from-pod.image", "Image of the sidecar.").Default(agent.DefaultImage()).StringVar(&o.FromPod.Image)
 	app.Flag("config.from-pod.health-port", "Port of the sidecar's health endpoints.").Default("9708").IntVar(&o.FromPod.HealthPort)
 	app.Flag("config.from-pod.metrics-port", "Port of the sidecar's metrics.").Default("9709").IntVar(&o.FromPod.MetricsPort)

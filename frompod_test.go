@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -120,6 +121,28 @@ func TestFromPodPorts(t *testing.T) {
 	}
 }
 
+// With --config.from-pod.restart=exec a kubelet runs the client, and every flag of the client
+// and of the copy exists.
+func TestFromPodRestart(t *testing.T) {
+	manifest := strings.Replace(deployment, "readinessProbe", "livenessProbe", 1)
+	code, out, said := pod(t, strings.NewReader(manifest), "--config.from-pod=-", "--config.from-pod.rewrite", "--config.from-pod.restart=exec", "--config.from-pod.health-port=9718")
+	if code != exitOK || !strings.Contains(said, "restarted within 35 s instead of 31 s") {
+		t.Fatalf("exit %d, said %q", code, said)
+	}
+	command := regexp.MustCompile(`exec: {command: \[(/prober/.*)\]}`).FindStringSubmatch(out)
+	if command == nil || !strings.Contains(out, "args: [--copy-to=/prober]") {
+		t.Fatalf("no command in\n%s", out)
+	}
+	args := strings.Split(strings.ReplaceAll(command[1], `"`, ""), ", ")
+	o, _, done := parse(args[1:], io.Discard)
+	if done || o.HealthCheck != "http://127.0.0.1:9718/live/app" || !o.HealthCheckFailOpen {
+		t.Errorf("%q", args)
+	}
+	if code, _, said := pod(t, nil, "--config.from-pod=-", "--config.from-pod.rewrite", "--config.from-pod.restart=kubelet"); code != exitUsage || !strings.Contains(said, "must be one of probe,exec") {
+		t.Errorf("exit %d, said %q", code, said)
+	}
+}
+
 // brokenPipe is a stdout that nobody reads.
 type brokenPipe struct{}
 
@@ -155,6 +178,7 @@ func TestFromPodFails(t *testing.T) {
 		{"--config.from-pod=-", "--health.check=http://127.0.0.1/"},
 		{"--config.check", "--health.check=http://127.0.0.1/"},
 		{"--config.from-pod=-", "--config.from-pod.image="},
+		{"--config.from-pod=-", "--config.from-pod.restart=exec"},
 		{"--config.from-pod=-", "--terminating"},
 		{"--config.from-pod=-", "--config.from-pod.health-port=0"},
 		{"--config.from-pod=-", "--config.from-pod.metrics-port=65536"},

@@ -13,6 +13,9 @@ import (
 	"github.com/prober-exporter/prober_exporter/config/frompod"
 )
 
+// Restarts returns who may restart the containers of a rewritten manifest, the default first.
+func Restarts() []string { return frompod.Restarts() }
+
 // DefaultImage returns the agent's image, tagged with this binary's version if known.
 func DefaultImage() string {
 	if version.Version == "" {
@@ -54,6 +57,6 @@ func convert(o FromPodOptions, stdin io.Reader) ([]byte, []config.Notice, error)
 		return nil, nil, err
 	}
 	return frompod.Convert(name, data, frompod.Options{
-		Rewrite: o.Rewrite, Image: o.Image, HealthPort: o.HealthPort, MetricsPort: o.MetricsPort,
+		Rewrite: o.Rewrite, Restart: frompod.Restart(o.Restart), Image: o.Image, HealthPort: o.HealthPort, MetricsPort: o.MetricsPort,
 	})
 }

@@ -13,6 +13,7 @@ import (
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 
 	"github.com/prober-exporter/prober_exporter/agent/healthcheck"
+	"github.com/prober-exporter/prober_exporter/config/frompod"
 	"github.com/prober-exporter/prober_exporter/prober"
 )
 
@@ -57,6 +58,7 @@ type FromPodOptions struct {
 	Asked       bool
 	File        string
 	Rewrite     bool
+	Restart     string // a name of frompod.Restarts
 	Image       string
 	HealthPort  int
 	MetricsPort int
@@ -111,6 +113,8 @@ func (o *Options) checkTasks() error {
 		return errors.New("--copy-to needs a directory")
 	case !pod.Asked && pod.Rewrite:
 		return errors.New("--config.from-pod.rewrite needs --config.from-pod")
+	case !pod.Rewrite && pod.Restart != string(frompod.ByProbe):
+		return errors.New("--config.from-pod.restart needs --config.from-pod.rewrite")
 	case pod.Image == "":
 		return errors.New("--config.from-pod.image must not be empty")
 	case !isPort(pod.HealthPort):

@@ -23,6 +23,8 @@ type Options struct {
 	Rewrite bool
 	// Image is the image of the sidecar.
 	Image string
+	// Restart says who restarts a container; empty: ByProbe. It needs Rewrite.
+	Restart Restart
 	// HealthPort and MetricsPort are where the sidecar listens; 0: 9708 and 9709.
 	HealthPort, MetricsPort int
 }

@@ -22,8 +22,9 @@ const image = "prober-exporter:0.1.0"
 var anyActions = regexp.MustCompile(`exec, (\w+, )*\w+ or \w+`)
 
 // outcome returns all that Convert says, under these names.
-func outcome(manifest string, rewrite bool, out, said string) map[string]string {
-	text, notices, err := Convert("pod.yaml", []byte(manifest), Options{Rewrite: rewrite, Image: image})
+func outcome(manifest string, o Options, out, said string) map[string]string {
+	o.Image = image
+	text, notices, err := Convert("pod.yaml", []byte(manifest), o)
 	got := map[string]string{}
 	if len(text) > 0 {
 		got[out] = string(text)
@@ -37,46 +38,85 @@ func outcome(manifest string, rewrite bool, out, said string) map[string]string 
 	return got
 }
 
+// manifests returns the archives of testdata, by their paths: those with all outcomes, and those
+// of a directory with the outcome of its way of a restart.
+func manifests(t testing.TB, directory string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("testdata", directory, "*.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// everyManifest returns all archives of testdata.
+func everyManifest(t testing.TB) []string {
+	t.Helper()
+	files := manifests(t, "")
+	for _, way := range Restarts() {
+		files = append(files, manifests(t, way)...)
+	}
+	if len(files) < 30 {
+		t.Fatalf("%d files", len(files))
+	}
+	return files
+}
+
 // Each file of testdata holds a manifest and exactly what becomes of it: the
 // configuration, what is said with it, the rewritten manifest, what is said with that.
 func TestGolden(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) < 20 {
-		t.Fatalf("%d files, error %v", len(files), err)
-	}
-	names := []string{"config", "said", "rewritten", "said of the rewritten"}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			archive := testutil.ReadArchive(t, file)
-			manifest := archive.Find("manifest")
-			got := outcome(manifest, false, names[0], names[1])
-			maps.Copy(got, outcome(manifest, true, names[2], names[3]))
-			if testutil.Update() {
-				updated := testutil.Archive{Comment: archive.Comment}
-				updated.Put("manifest", manifest)
-				for _, name := range names {
-					updated.Put(name, got[name])
-				}
-				updated.Write(t, file)
-				return
-			}
-			for _, name := range names {
-				if want := archive.Find(name); got[name] != want {
-					t.Errorf("%s is\n%swant\n%s", name, got[name], want)
-				}
-			}
+	for _, file := range manifests(t, "") {
+		golden(t, file, []string{"config", "said", "rewritten", "said of the rewritten"}, func(manifest string, names []string) map[string]string {
+			got := outcome(manifest, Options{}, names[0], names[1])
+			maps.Copy(got, outcome(manifest, Options{Rewrite: true}, names[2], names[3]))
+			return got
 		})
 	}
+}
+
+// The files of a directory hold what a manifest becomes with another way of a restart.
+func TestGoldenRestarts(t *testing.T) {
+	for _, way := range Restarts()[1:] {
+		files := manifests(t, way)
+		if len(files) < 5 {
+			t.Errorf("%s: %d files", way, len(files))
+		}
+		for _, file := range files {
+			golden(t, file, []string{"rewritten", "said"}, func(manifest string, names []string) map[string]string {
+				return outcome(manifest, Options{Rewrite: true, Restart: Restart(way)}, names[0], names[1])
+			})
+		}
+	}
+}
+
+// golden compares what becomes of the manifest of a file with the other parts of the file.
+func golden(t *testing.T, file string, names []string, convert func(manifest string, names []string) map[string]string) {
+	t.Helper()
+	t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+		archive := testutil.ReadArchive(t, file)
+		manifest := archive.Find("manifest")
+		got := convert(manifest, names)
+		if testutil.Update() {
+			updated := testutil.Archive{Comment: archive.Comment}
+			updated.Put("manifest", manifest)
+			for _, name := range names {
+				updated.Put(name, got[name])
+			}
+			updated.Write(t, file)
+			return
+		}
+		for _, name := range names {
+			if want := archive.Find(name); got[name] != want {
+				t.Errorf("%s is\n%swant\n%s", name, got[name], want)
+			}
+		}
+	})
 }
 
 // Of every manifest in testdata: the configuration loads; what is rewritten is
 // refused a second time; and the configuration in its ConfigMaps loads, too.
 func TestResultsHold(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
+	for _, file := range everyManifest(t) {
 		archive := testutil.ReadArchive(t, file)
 		checkResults(t, archive.Find("manifest"))
 	}
@@ -90,15 +130,24 @@ func checkResults(t *testing.T, manifest string) {
 			loads(t, d.text)
 		}
 	}
-	rewritten, _, rewriteErr := Convert("f", []byte(manifest), Options{Rewrite: true, Image: image})
-	if rewriteErr != nil || string(rewritten) == manifest {
-		return
+	for _, way := range Restarts() {
+		rewritten, _, rewriteErr := Convert("f", []byte(manifest), Options{Rewrite: true, Restart: Restart(way), Image: image})
+		if rewriteErr != nil || string(rewritten) == manifest {
+			continue
+		}
+		if err != nil {
+			t.Fatalf("rewritten, but not converted: %v\n%s", err, manifest)
+		}
+		checkRewritten(t, string(rewritten), Restart(way))
 	}
-	if err != nil {
-		t.Fatalf("rewritten, but not converted: %v\n%s", err, manifest)
-	}
+}
+
+// checkRewritten checks that the configurations in a rewritten manifest load, and that the
+// manifest is refused a second time.
+func checkRewritten(t *testing.T, rewritten string, way Restart) {
+	t.Helper()
 	found := 0
-	for _, d := range split(string(rewritten)) {
+	for _, d := range split(rewritten) {
 		var m struct {
 			Kind string
 			Data map[string]string
@@ -111,10 +160,10 @@ func checkResults(t *testing.T, manifest string) {
 	if found == 0 {
 		t.Fatalf("no configuration in\n%s", rewritten)
 	}
-	if out, _, err := Convert("f", rewritten, Options{Rewrite: true, Image: image}); err == nil || !strings.Contains(err.Error(), "already") {
+	if out, _, err := Convert("f", []byte(rewritten), Options{Rewrite: true, Restart: way, Image: image}); err == nil || !strings.Contains(err.Error(), "already") {
 		t.Fatalf("rewritten twice (%v):\n%s", err, out)
 	}
-	if out, _, err := Convert("f", rewritten, Options{Image: image}); err == nil {
+	if out, _, err := Convert("f", []byte(rewritten), Options{Image: image}); err == nil {
 		t.Fatalf("converted after it was rewritten:\n%s", out)
 	}
 }
@@ -131,11 +180,7 @@ func loads(t *testing.T, text string) *config.Config {
 // Whatever the manifest, Convert returns a result or mistakes, never a panic, and its
 // results hold.
 func FuzzConvert(f *testing.F) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, file := range files {
+	for _, file := range everyManifest(f) {
 		archive := testutil.ReadArchive(f, file)
 		f.Add(archive.Find("manifest"))
 	}
@@ -143,8 +188,12 @@ func FuzzConvert(f *testing.F) {
 		if strings.Contains(manifest, "prober.yml") {
 			return // a ConfigMap of the manifest's own, which may hold anything
 		}
-		for _, rewrite := range []bool{false, true} {
-			out, notices, err := Convert("f", []byte(manifest), Options{Rewrite: rewrite, Image: image})
+		all := []Options{{Image: image}}
+		for _, way := range Restarts() {
+			all = append(all, Options{Image: image, Rewrite: true, Restart: Restart(way)})
+		}
+		for _, o := range all {
+			out, notices, err := Convert("f", []byte(manifest), o)
 			if err != nil && out != nil {
 				t.Fatal("both a result and mistakes")
 			}

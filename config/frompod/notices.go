@@ -168,12 +168,18 @@ func (c *converter) tellDelays(moved []chosen, cfg *config.Config) {
 		for _, kind := range some.kinds {
 			at, p := some.container.probes[kind], cfg.Targets[i].Probe(kind)
 			own := p.Period.Seconds() * float64(p.FailureThreshold)
-			switch kind {
-			case gate.Startup:
+			switch {
+			case c.restart() == ByExec && ends(kind) && (kind == gate.Liveness || !some.container.sidecar):
+				what, failures := "a dead application is restarted", clientThreshold(&cfg.Targets[i])
+				if own += p.Timeout.Seconds(); kind == gate.Startup {
+					what, own = "a boot that hangs is ended", own+p.InitialDelay.Seconds()
+				}
+				c.notice(config.Info, at.node.Line, at.path, fmt.Sprintf("%s within %s s instead of %s s: the kubelet asks every %d s and restarts after %d failures",
+					what, seconds(own+float64(clientPeriod*failures)), seconds(own), clientPeriod, failures))
+			case kind == gate.Startup:
 				c.notice(config.Info, at.node.Line, at.path, fmt.Sprintf("a boot that hangs is ended after %d s instead of %s s: %d s are for a start of the agent",
 					startupThreshold(p), seconds(own+p.InitialDelay.Seconds()), forAgent))
-			case gate.Readiness: // ends nobody
-			case gate.Liveness:
+			case kind == gate.Liveness:
 				own += p.Timeout.Seconds()
 				c.notice(config.Info, at.node.Line, at.path, fmt.Sprintf("a dead application is restarted within %s s instead of %s s: %d s are for a restart of the agent",
 					seconds(own+forAgent), seconds(own), forAgent))
@@ -194,6 +200,8 @@ func (c *converter) movable(k *container) chosen {
 		case p.node == nil:
 		case isExec(p):
 			c.warn(p.node.Line, p.path, "stays as it is: its command would run in the agent's file system")
+		case kind == gate.Startup && c.restart() != ByProbe && isExec(k.probes[gate.Liveness]):
+			c.warn(p.node.Line, p.path, "stays as it is: the livenessProbe stays, too, and would not wait for the agent")
 		case kind == gate.Liveness && isExec(k.probes[gate.Startup]):
 			c.warn(p.node.Line, p.path, "stays as it is: the startupProbe stays, too, and the agent would not wait for it")
 		default:

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,10 +77,11 @@ func (c *converter) rewriteWorkload(w *workload, e *editor) string {
 	if len(moved) == 0 {
 		c.kept = true
 	}
-	if cfg == nil || !c.fits(w) {
+	if cfg == nil || !c.fits(w) || !c.fitsClient(moved) {
 		return ""
 	}
 	c.warnings(w, moved)
+	c.warnGrace(moved)
 	m := c.configMap(w, source)
 	if m == "" {
 		return ""
@@ -88,22 +90,19 @@ func (c *converter) rewriteWorkload(w *workload, e *editor) string {
 	c.tellDelays(moved, cfg)
 	c.converted++
 	for i, some := range moved {
-		for _, kind := range some.kinds {
-			node := some.container.node
-			key := index(node, probeKeys[kind])
-			grace := withComment(lookup(node.Content[key+1], "terminationGracePeriodSeconds"))
-			e.replace(node, key, c.probe(kind, some.container.name, cfg.Targets[i].Probe(kind), grace))
-		}
+		c.rewriteProbes(e, some, &cfg.Targets[i])
 	}
 	// The volume first: containers may begin where volumes end, and insertions at the same
 	// place keep this order.
-	c.addVolume(w, e, scalar(lookup(parsed(m), "metadata"), "name"))
-	c.addSidecar(w, e)
+	client := slices.ContainsFunc(moved, c.getsClient)
+	c.addVolume(w, e, scalar(lookup(parsed(m), "metadata"), "name"), client)
+	c.addSidecar(w, e, client)
 	block(w.spec.get("containers").node) // if it is to be written anew
 	return m
 }
 
-// probe returns a probe that asks the agent. It is generous: the agent decides.
+// probe returns a probe by which a kubelet asks the agent over HTTP. It is generous: the agent
+// decides.
 func (c *converter) probe(kind gate.Kind, name string, p *config.Probe, grace string) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { _, _ = fmt.Fprintf(&b, format+"\n", args...) }
@@ -112,12 +111,7 @@ func (c *converter) probe(kind gate.Kind, name string, p *config.Probe, grace st
 	case gate.Startup:
 		line("  httpGet: {path: /started/%s, port: %s}", name, c.healthPort())
 		line("  periodSeconds: 1")
-		delay := ""
-		if p.InitialDelay > 0 {
-			delay = fmt.Sprintf("%v s + ", p.InitialDelay.Seconds())
-		}
-		line("  failureThreshold: %d # %s%d × %v s of the agent's startup probe, and 30 s for the agent",
-			startupThreshold(p), delay, p.FailureThreshold, p.Period.Seconds())
+		line("  failureThreshold: %d # %s", startupThreshold(p), startupSum(p))
 	case gate.Readiness:
 		line("  httpGet: {path: /ready/%s, port: %s}", name, c.healthPort())
 		line("  periodSeconds: 1")
@@ -154,6 +148,15 @@ func withComment(n *yaml.Node) string {
 	return n.Value + " " + n.LineComment
 }
 
+// startupSum says what startupThreshold is made of.
+func startupSum(p *config.Probe) string {
+	delay := ""
+	if p.InitialDelay > 0 {
+		delay = fmt.Sprintf("%v s + ", p.InitialDelay.Seconds())
+	}
+	return fmt.Sprintf("%s%d × %v s of the agent's startup probe, and 30 s for the agent", delay, p.FailureThreshold, p.Period.Seconds())
+}
+
 // startupThreshold returns how many seconds the kubelet waits: the longest time that the
 // agent's probe may take, and some seconds for the agent.
 func startupThreshold(p *config.Probe) int64 {
@@ -165,8 +168,12 @@ func startupThreshold(p *config.Probe) int64 {
 	return int64((total+time.Second-1)/time.Second) + forAgent
 }
 
-func (c *converter) addVolume(w *workload, e *editor, configMap string) {
+// addVolume adds the agent's volume and, if there is one, that of the client.
+func (c *converter) addVolume(w *workload, e *editor, configMap string, client bool) {
 	item := fmt.Sprintf("- name: %s\n  configMap: {name: %s}\n", sidecarName, configMap)
+	if client {
+		item += fmt.Sprintf("- name: %s\n  emptyDir: {}\n", clientName)
+	}
 	spec := w.spec.node
 	key := index(spec, "containers")
 	switch i := index(spec, "volumes"); {
@@ -202,8 +209,8 @@ func (c *converter) hasAgent(w *workload) bool {
 		switch {
 		case isAgent(scalar(k.node, "image"), c.options.Image):
 			c.wrong(k.node.Line, k.path, "the agent is in this pod already")
-		case name == sidecarName:
-			c.wrong(k.node.Line, join(k.path, "name"), "the name "+sidecarName+" is that of the agent, which may be in this pod already")
+		case name == sidecarName, name == clientName:
+			c.wrong(k.node.Line, join(k.path, "name"), "the name "+name+" is that of the agent, which may be in this pod already")
 		}
 	}
 	return len(c.errs) > before
@@ -227,8 +234,8 @@ func (c *converter) fits(w *workload) bool {
 		}
 	}
 	for _, v := range w.spec.get("volumes").items() {
-		if scalar(v.node, "name") == sidecarName {
-			c.wrong(v.node.Line, join(v.path, "name"), "the name "+sidecarName+" is that of the agent's volume")
+		if name := scalar(v.node, "name"); name == sidecarName || name == clientName {
+			c.wrong(v.node.Line, join(v.path, "name"), "the name "+name+" is that of the agent's volume")
 		}
 	}
 	if name := w.spec.get("os").get("name"); name.node != nil && name.node.Value == "windows" {

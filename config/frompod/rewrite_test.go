@@ -26,17 +26,28 @@ func rewritten(t *testing.T, manifest string) string {
 	return string(out)
 }
 
-// The pod and the file of the example, which docs/kubernetes.md shows, are what its
-// application's pod becomes, but for a label that a PodMonitor selects by, and for the
-// user in the securityContext, which the image has.
+// The pods and the files of the examples are what their application's pod becomes, but for a
+// label that a PodMonitor selects by, and for the user in each securityContext, which the image
+// has.
 func TestExample(t *testing.T) {
-	text, err := os.ReadFile("../../examples/kubernetes/pod.yaml")
+	for way, name := range map[Restart]string{ByProbe: "pod.yaml", ByExec: "exec-client.yaml"} {
+		checkExample(t, way, name)
+	}
+}
+
+func checkExample(t *testing.T, way Restart, name string) {
+	t.Helper()
+	text, err := os.ReadFile("../../examples/kubernetes/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	first, second, _ := strings.Cut(string(text), "\n---\n")
 	archive := testutil.ReadArchive(t, "testdata/example.txtar")
-	documents := split(rewritten(t, archive.Find("manifest")))
+	out, _, err := Convert("pod.yaml", []byte(archive.Find("manifest")), Options{Rewrite: true, Restart: way, Image: image})
+	if err != nil {
+		t.Fatal(err)
+	}
+	documents := split(string(out))
 	if len(documents) != 2 {
 		t.Fatalf("%d documents", len(documents))
 	}
@@ -47,7 +58,9 @@ func TestExample(t *testing.T) {
 	}
 	without(lookup(want, "metadata"), "labels")
 	for _, pod := range []*yaml.Node{got, want} {
-		without(lookup(lookup(pod, "spec"), "initContainers").Content[0], "securityContext")
+		for _, k := range lookup(lookup(pod, "spec"), "initContainers").Content {
+			without(k, "securityContext")
+		}
 	}
 	if !equal(got, want) {
 		t.Errorf("the pod is\n%swant\n%s", documents[1].text, second)

@@ -50,6 +50,26 @@ USER    seccompProfile: {type: RuntimeDefault}
     - {name: prober, mountPath: /etc/prober_exporter}
 `
 
+// clientName is the name of the container that copies the client, and of the volume for it.
+const clientName = "prober-client"
+
+// clientPath is where a container has the volume with the client.
+const clientPath = "/prober"
+
+// clientContainer copies the client. It has the placeholders of sidecar.
+const clientContainer = `- name: prober-client # puts the client into a volume: the application's image has none
+  image: IMAGE
+  args: [--copy-to=/prober]
+  securityContext:
+    allowPrivilegeEscalation: false
+    capabilities: {drop: [ALL]}
+    readOnlyRootFilesystem: true
+    runAsNonRoot: true
+USER    seccompProfile: {type: RuntimeDefault}
+  volumeMounts:
+    - {name: prober-client, mountPath: /prober}
+`
+
 // healthPort is the agent's port that probes ask.
 func (c *converter) healthPort() string {
 	return strconv.Itoa(cmp.Or(c.options.HealthPort, defaultHealthPort))
@@ -60,8 +80,9 @@ func (c *converter) metricsPort() string {
 	return strconv.Itoa(cmp.Or(c.options.MetricsPort, defaultMetricsPort))
 }
 
-// addSidecar makes the agent the first container to start.
-func (c *converter) addSidecar(w *workload, e *editor) {
+// addSidecar makes the agent the first container to start, after the container that copies the
+// client if there is one.
+func (c *converter) addSidecar(w *workload, e *editor, client bool) {
 	health, metrics, user := "health", "metrics", ""
 	for _, k := range w.all() {
 		for _, p := range k.get("ports").items() {
@@ -82,8 +103,12 @@ func (c *converter) addSidecar(w *workload, e *editor) {
 		hook = `, "--health.listen-address=:` + c.healthPort() + `"` // the hook does not see the agent's flags
 	}
 	image, _ := yaml.Marshal(c.options.Image) // a string always can be
+	items := sidecar
+	if client {
+		items = clientContainer + sidecar // the client must be there before anything is asked
+	}
 	item := strings.NewReplacer("IMAGE", strings.TrimSpace(string(image)), "HEALTHNAME", health, "METRICSNAME", metrics,
-		"HEALTHPORT", c.healthPort(), "METRICSPORT", c.metricsPort(), "ARGS", args, "HOOK", hook, "USER", user).Replace(sidecar)
+		"HEALTHPORT", c.healthPort(), "METRICSPORT", c.metricsPort(), "ARGS", args, "HOOK", hook, "USER", user).Replace(items)
 	spec := w.spec.node
 	switch i, key := index(spec, "initContainers"), index(spec, "containers"); {
 	case i < 0:

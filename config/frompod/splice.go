@@ -4,6 +4,7 @@
 package frompod
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -43,9 +44,20 @@ func (e *editor) replace(m *yaml.Node, i int, text string) {
 	k, v := m.Content[i], m.Content[i+1]
 	e.put(k.Line-1, e.end(k, v), k.Column, e.lead(k)+strings.TrimLeft(indented(text, k.Column-1), " "))
 	// The configuration has the comments of the former value.
-	key := *k
-	key.LineComment, key.FootComment = "", ""
-	m.Content[i], m.Content[i+1] = &key, parsed(text).Content[1]
+	key, entry := *k, parsed(text).Content
+	key.Value, key.LineComment, key.FootComment = entry[0].Value, "", ""
+	m.Content[i], m.Content[i+1] = &key, entry[1]
+	block(m)
+}
+
+// remove removes the entry at i, with the comments above it.
+func (e *editor) remove(m *yaml.Node, i int) {
+	k, v := m.Content[i], m.Content[i+1]
+	if strings.Trim(e.lead(k), " ") != "" {
+		e.lost = true // it has the dash of its item
+	}
+	e.put(e.above(k.Line-1, k.Column), e.end(k, v), k.Column, "")
+	m.Content = slices.Delete(m.Content, i, i+2)
 	block(m)
 }
 
@@ -161,7 +173,8 @@ func (e *editor) end(k, v *yaml.Node) int {
 
 // text returns the changed text; not ok if it could not be changed by lines.
 func (e *editor) text() (string, bool) {
-	slices.SortStableFunc(e.edits, func(a, b edit) int { return a.from - b.from })
+	// What is added after an entry comes before a change of the next one.
+	slices.SortStableFunc(e.edits, func(a, b edit) int { return cmp.Or(a.from-b.from, a.to-b.to) })
 	newline := "\n"
 	if len(e.lines) > 0 && strings.HasSuffix(e.lines[0], "\r\n") {
 		newline = "\r\n"

@@ -46,8 +46,9 @@ type workload struct {
 // container is a container that a kubelet may probe.
 type container struct {
 	place
-	name   string
-	probes [gate.NumKinds]place
+	name    string
+	sidecar bool // a native one
+	probes  [gate.NumKinds]place
 }
 
 // name is empty if the API server chooses the name.
@@ -115,20 +116,20 @@ func (c *converter) container(p place, init bool, names map[string]int) (contain
 		c.wrong(p.node.Line, p.path, "must be a mapping")
 		return container{}, false
 	}
-	k := container{place: p, name: scalar(p.node, "name")}
+	k := container{place: p, name: scalar(p.node, "name"), sidecar: init}
 	if first, taken := names[k.name]; taken && k.name != "" {
 		c.wrong(p.node.Line, join(p.path, "name"), fmt.Sprintf("duplicate name %q, first on line %d", k.name, c.offset+first))
 		return container{}, false
 	}
 	names[k.name] = p.node.Line
-	sidecar := !init || scalar(p.node, "restartPolicy") == "Always"
+	runs := !init || scalar(p.node, "restartPolicy") == "Always"
 	for _, kind := range gate.Kinds() {
 		k.probes[kind] = p.get(probeKeys[kind])
-		if n := k.probes[kind].node; n != nil && !sidecar {
+		if n := k.probes[kind].node; n != nil && !runs {
 			c.wrong(n.Line, k.probes[kind].path, "may not be set for init containers without restartPolicy=Always")
 		}
 	}
-	return k, sidecar
+	return k, runs
 }
 
 // chosen are probes of a container that go into the configuration.

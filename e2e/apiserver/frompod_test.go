@@ -19,10 +19,13 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
+// ways are who restarts the containers of a rewritten manifest.
+var ways = []string{"probe", "exec"}
+
 // rewrite returns what the shipped program makes of a manifest; nothing if it refuses it.
-func rewrite(t *testing.T, manifest string) string {
+func rewrite(t *testing.T, manifest, way string) string {
 	t.Helper()
-	cmd := exec.Command(filepath.Join(bin, "prober_exporter"), "--config.from-pod=-", "--config.from-pod.rewrite")
+	cmd := exec.Command(filepath.Join(bin, "prober_exporter"), "--config.from-pod=-", "--config.from-pod.rewrite", "--config.from-pod.restart="+way)
 	cmd.Stdin = strings.NewReader(manifest)
 	out, err := cmd.Output()
 	if err != nil {
@@ -109,20 +112,30 @@ func dryRun(t *testing.T, body, namespace string) (code int, answer string) {
 // What the API server takes, it takes with the agent in it, too, and the ConfigMap
 // beside it.
 func TestRewrittenManifests(t *testing.T) {
+	namespaceWith(t, "rewritten", "")
+	for _, way := range ways {
+		t.Run(way, func(t *testing.T) { takesRewritten(t, way) })
+	}
+}
+
+func takesRewritten(t *testing.T, way string) {
 	refused := 0
 	files, err := filepath.Glob("../../config/frompod/testdata/*.txtar")
 	if err != nil {
 		t.Fatal(err)
 	}
-	namespaceWith(t, "rewritten", "")
+	own, err := filepath.Glob("../../config/frompod/testdata/" + way + "/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
 	pods, configMaps := 0, 0
-	for _, file := range files {
+	for _, file := range append(files, own...) {
 		archive, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		manifest := between(string(archive), "-- manifest --\n", "\n-- ") + "\n"
-		after := rewrite(t, manifest)
+		after := rewrite(t, manifest, way)
 		if after == "" || after == manifest {
 			continue
 		}
@@ -171,14 +184,17 @@ spec:
         runAsUser: 1000
         seccompProfile: {type: RuntimeDefault}
       readinessProbe: {tcpSocket: {port: 80}}
+      livenessProbe: {tcpSocket: {port: 80}}
 `
-	all := objects(t, rewrite(t, pod))
-	if len(all) != 2 {
-		t.Fatalf("%d objects", len(all))
-	}
-	for _, o := range all {
-		if code, answer := dryRun(t, o, "restricted"); code/100 != 2 {
-			t.Errorf("%d %s", code, answer)
+	for _, way := range ways {
+		all := objects(t, rewrite(t, pod, way))
+		if len(all) != 2 {
+			t.Fatalf("%s: %d objects", way, len(all))
+		}
+		for _, o := range all {
+			if code, answer := dryRun(t, o, "restricted"); code/100 != 2 {
+				t.Errorf("%s: %d %s", way, code, answer)
+			}
 		}
 	}
 	lax := strings.Replace(pod, "{drop: [ALL]}", "{}", 1)

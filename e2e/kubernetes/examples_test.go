@@ -86,7 +86,7 @@ type podMonitor struct {
 }
 
 // There is no Prometheus Operator here: what is shown is that the PodMonitor selects, by a
-// label that both example pods have, the port of the metrics that their agent names.
+// label that all example pods have, the port of the metrics that their agent names.
 func TestPodMonitor(t *testing.T) {
 	text, err := os.ReadFile(examples + "podmonitor.yaml")
 	if err != nil {
@@ -101,7 +101,7 @@ func TestPodMonitor(t *testing.T) {
 	if monitor.APIVersion != "monitoring.coreos.com/v1" || monitor.Kind != "PodMonitor" || len(monitor.Spec.Endpoints) != 1 || len(monitor.Spec.Selector.MatchLabels) == 0 {
 		t.Fatalf("it is %+v", monitor)
 	}
-	for _, name := range []string{"pod.yaml", "classic-sidecar.yaml"} {
+	for _, name := range []string{"pod.yaml", "classic-sidecar.yaml", "exec-client.yaml"} {
 		pod := read(t, name)[1]
 		labels := pod["metadata"].(object)["labels"].(object)
 		for label, value := range monitor.Spec.Selector.MatchLabels {
@@ -124,7 +124,8 @@ func TestPodMonitor(t *testing.T) {
 	}
 }
 
-// Both pods give the agent the same file, and the application the same probes.
+// The pods give the agent the same file. Two of them give the application the same probes, and
+// the third gives it the same readiness probe.
 func TestExamplesAgree(t *testing.T) {
 	native, classic := read(t, "pod.yaml"), read(t, "classic-sidecar.yaml")
 	if !reflect.DeepEqual(native[0], classic[0]) {
@@ -134,5 +135,17 @@ func TestExamplesAgree(t *testing.T) {
 	theirs := classic[1]["spec"].(object)["containers"].([]any)[1]
 	if !reflect.DeepEqual(ours, theirs) {
 		t.Errorf("the applications differ: %v and %v", ours, theirs)
+	}
+	client := read(t, "exec-client.yaml")
+	if !reflect.DeepEqual(native[0], client[0]) {
+		t.Errorf("the ConfigMaps differ: %v and %v", native[0], client[0])
+	}
+	sidecar := client[1]["spec"].(object)["initContainers"].([]any)[1]
+	if want := native[1]["spec"].(object)["initContainers"].([]any)[0]; !reflect.DeepEqual(sidecar, want) {
+		t.Errorf("the agents differ: %v and %v", sidecar, want)
+	}
+	app := client[1]["spec"].(object)["containers"].([]any)[0].(object)
+	if got, want := app["readinessProbe"], ours.(object)["readinessProbe"]; !reflect.DeepEqual(got, want) {
+		t.Errorf("the readiness probes differ: %v and %v", got, want)
 	}
 }
