@@ -138,7 +138,7 @@ func TestFromPodRestart(t *testing.T) {
 	if done || o.HealthCheck != "http://127.0.0.1:9718/live/app" || !o.HealthCheckFailOpen {
 		t.Errorf("%q", args)
 	}
-	if code, _, said := pod(t, nil, "--config.from-pod=-", "--config.from-pod.rewrite", "--config.from-pod.restart=kubelet"); code != exitUsage || !strings.Contains(said, "must be one of probe,exec") {
+	if code, _, said := pod(t, nil, "--config.from-pod=-", "--config.from-pod.rewrite", "--config.from-pod.restart=kubelet"); code != exitUsage || !strings.Contains(said, "must be one of probe,exec,signal") {
 		t.Errorf("exit %d, said %q", code, said)
 	}
 }
@@ -179,6 +179,7 @@ func TestFromPodFails(t *testing.T) {
 		{"--config.check", "--health.check=http://127.0.0.1/"},
 		{"--config.from-pod=-", "--config.from-pod.image="},
 		{"--config.from-pod=-", "--config.from-pod.restart=exec"},
+		{"--config.from-pod=-", "--config.from-pod.restart=signal"},
 		{"--config.from-pod=-", "--terminating"},
 		{"--config.from-pod=-", "--config.from-pod.health-port=0"},
 		{"--config.from-pod=-", "--config.from-pod.metrics-port=65536"},

@@ -176,6 +176,7 @@ func (c *converter) tellDelays(moved []chosen, cfg *config.Config) {
 				}
 				c.notice(config.Info, at.node.Line, at.path, fmt.Sprintf("%s within %s s instead of %s s: the kubelet asks every %d s and restarts after %d failures",
 					what, seconds(own+float64(clientPeriod*failures)), seconds(own), clientPeriod, failures))
+			case c.restart() == BySignal && ends(kind): // the agent acts at once
 			case kind == gate.Startup:
 				c.notice(config.Info, at.node.Line, at.path, fmt.Sprintf("a boot that hangs is ended after %d s instead of %s s: %d s are for a start of the agent",
 					startupThreshold(p), seconds(own+p.InitialDelay.Seconds()), forAgent))

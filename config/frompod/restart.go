@@ -6,6 +6,7 @@ package frompod
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/prober-exporter/prober_exporter/config"
@@ -17,12 +18,13 @@ type Restart string
 
 // The ways of a restart.
 const (
-	ByProbe Restart = "probe" // the kubelet, which asks the agent over HTTP
-	ByExec  Restart = "exec"  // the kubelet, which runs the agent's client in the container
+	ByProbe  Restart = "probe"  // the kubelet, which asks the agent over HTTP
+	ByExec   Restart = "exec"   // the kubelet, which runs the agent's client in the container
+	BySignal Restart = "signal" // the agent, which signals the process; the kubelet starts the next
 )
 
 // Restarts returns the names of all ways, the default first.
-func Restarts() []string { return []string{string(ByProbe), string(ByExec)} }
+func Restarts() []string { return []string{string(ByProbe), string(ByExec), string(BySignal)} }
 
 func (c *converter) restart() Restart {
 	if c.options.Restart == "" {
@@ -61,12 +63,7 @@ func (some chosen) ends() bool {
 }
 
 func (some chosen) has(kind gate.Kind) bool {
-	for _, k := range some.kinds {
-		if k == kind {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(some.kinds, kind)
 }
 
 // rewriteProbes makes the probes of a container ask the agent.
@@ -76,17 +73,19 @@ func (c *converter) rewriteProbes(e *editor, some chosen, t *config.Target) {
 	for _, kind := range some.kinds {
 		grace[kind] = withComment(some.container.probes[kind].get("terminationGracePeriodSeconds").node)
 	}
-	if gone == gate.Liveness {
+	if slices.Contains(gone, gate.Liveness) {
 		grace[gate.Startup] = grace[gate.Liveness]
 	}
-	if gone < gate.NumKinds {
-		e.remove(node, index(node, probeKeys[gone]))
+	for _, kind := range gone {
+		e.remove(node, index(node, probeKeys[kind]))
 	}
 	for _, kind := range some.kinds {
 		switch key := index(node, probeKeys[kind]); {
-		case kind == gone:
+		case slices.Contains(gone, kind):
 		case c.restart() == ByProbe || !ends(kind):
 			e.replace(node, key, c.probe(kind, some.container.name, t.Probe(kind), grace[kind]))
+		case c.restart() == BySignal:
+			e.replace(node, key, c.orderProbe(some.container))
 		default:
 			e.replace(node, key, c.clientProbe(kind, some.container, t, grace[kind]))
 		}
@@ -96,22 +95,32 @@ func (c *converter) rewriteProbes(e *editor, some chosen, t *config.Target) {
 	}
 }
 
-// gone returns which of two probes of a container goes, because one liveness probe is enough:
-// /live fails as soon as the agent's startup probe has failed. It is the startup probe, unless
-// that begins the item of the container, whose dash must stay.
-func (c *converter) gone(some chosen) gate.Kind {
+// gone returns which probes of a container go. If the agent signals, no probe may end the
+// container. If the kubelet runs the client, one liveness probe is enough: /live fails as soon as
+// the agent's startup probe has failed. Then the startup probe goes, unless it begins the item of
+// the container, whose dash must stay. The startup probe of a native sidecar stays in all cases,
+// because the next container waits for it.
+func (c *converter) gone(some chosen) (kinds []gate.Kind) {
+	both := some.has(gate.Startup) && some.has(gate.Liveness)
 	switch {
-	case c.restart() == ByProbe || some.container.sidecar || !some.has(gate.Startup) || !some.has(gate.Liveness):
-		return gate.NumKinds
+	case c.restart() == BySignal:
+		for _, kind := range some.kinds {
+			if ends(kind) && (kind == gate.Liveness || !some.container.sidecar) {
+				kinds = append(kinds, kind)
+			}
+		}
+		return kinds
+	case c.restart() == ByProbe || some.container.sidecar || !both:
+		return nil
 	case index(some.container.node, probeKeys[gate.Startup]) == 0:
-		return gate.Liveness
+		return []gate.Kind{gate.Liveness}
 	}
-	return gate.Startup
+	return []gate.Kind{gate.Startup}
 }
 
 // clientProbe returns a probe by which a kubelet runs the client. In the place of a startup
 // probe a container gets a liveness probe: a kubelet would run none before the first success. The
-// startup probe of a native sidecar stays one, because the next container waits for it.
+// startup probe of a native sidecar stays one.
 func (c *converter) clientProbe(kind gate.Kind, k *container, t *config.Target, grace string) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { _, _ = fmt.Fprintf(&b, format+"\n", args...) }

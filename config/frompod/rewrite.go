@@ -73,11 +73,19 @@ func (c *converter) rewriteWorkload(w *workload, e *editor) string {
 		return ""
 	}
 	moved := w.probed(c.movable)
+	if c.restart() == BySignal && !c.findProcesses(w, moved) {
+		return ""
+	}
 	source, cfg := c.configuration(w, moved)
 	if len(moved) == 0 {
 		c.kept = true
 	}
 	if cfg == nil || !c.fits(w) || !c.fitsClient(moved) {
+		return ""
+	}
+	signals := slices.ContainsFunc(moved, func(some chosen) bool { return some.signal != nil })
+	agent := newAgent(w)
+	if signals && !c.signalAs(&agent, w, moved) {
 		return ""
 	}
 	c.warnings(w, moved)
@@ -94,9 +102,13 @@ func (c *converter) rewriteWorkload(w *workload, e *editor) string {
 	}
 	// The volume first: containers may begin where volumes end, and insertions at the same
 	// place keep this order.
-	client := slices.ContainsFunc(moved, c.getsClient)
-	c.addVolume(w, e, scalar(lookup(parsed(m), "metadata"), "name"), client)
-	c.addSidecar(w, e, client)
+	agent.client = slices.ContainsFunc(moved, c.getsClient)
+	c.addVolume(w, e, scalar(lookup(parsed(m), "metadata"), "name"), agent.client)
+	if signals {
+		c.tellSignals(w, moved)
+		c.shareProcesses(w, e)
+	}
+	c.addSidecar(w, e, agent)
 	block(w.spec.get("containers").node) // if it is to be written anew
 	return m
 }

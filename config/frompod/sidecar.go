@@ -20,7 +20,8 @@ const (
 )
 
 // sidecar is the agent's container. The placeholders are its image, its ports and their
-// names, further arguments, the arguments of the hook, and the lines after runAsNonRoot.
+// names, further arguments, the arguments of the hook, further capabilities, and the lines about
+// the user.
 const sidecar = `- name: prober
   image: IMAGE
   restartPolicy: Always # a native sidecar: starts before the application, ends after it
@@ -42,9 +43,8 @@ ARGS  ports:
     httpGet: {path: /-/healthy, port: HEALTHNAME}
   securityContext:
     allowPrivilegeEscalation: false
-    capabilities: {drop: [ALL]}
+    capabilities: {drop: [ALL]CAPABILITIES}
     readOnlyRootFilesystem: true
-    runAsNonRoot: true
 USER    seccompProfile: {type: RuntimeDefault}
   volumeMounts:
     - {name: prober, mountPath: /etc/prober_exporter}
@@ -62,9 +62,8 @@ const clientContainer = `- name: prober-client # puts the client into a volume: 
   args: [--copy-to=/prober]
   securityContext:
     allowPrivilegeEscalation: false
-    capabilities: {drop: [ALL]}
+    capabilities: {drop: [ALL]CAPABILITIES}
     readOnlyRootFilesystem: true
-    runAsNonRoot: true
 USER    seccompProfile: {type: RuntimeDefault}
   volumeMounts:
     - {name: prober-client, mountPath: /prober}
@@ -80,10 +79,25 @@ func (c *converter) metricsPort() string {
 	return strconv.Itoa(cmp.Or(c.options.MetricsPort, defaultMetricsPort))
 }
 
+// agent is what differs between the agents of two pods.
+type agent struct {
+	client       bool   // a container copies the client
+	user         string // lines of the securityContext
+	capabilities string // further ones
+}
+
+func newAgent(w *workload) agent {
+	a := agent{user: "    runAsNonRoot: true\n"}
+	if scalar(w.spec.get("securityContext").node, "runAsUser") == "0" {
+		a.user += "    runAsUser: 65534 # the pod's is root\n"
+	}
+	return a
+}
+
 // addSidecar makes the agent the first container to start, after the container that copies the
 // client if there is one.
-func (c *converter) addSidecar(w *workload, e *editor, client bool) {
-	health, metrics, user := "health", "metrics", ""
+func (c *converter) addSidecar(w *workload, e *editor, a agent) {
+	health, metrics := "health", "metrics"
 	for _, k := range w.all() {
 		for _, p := range k.get("ports").items() {
 			// Services and monitors find a port of the pod by its name.
@@ -91,9 +105,6 @@ func (c *converter) addSidecar(w *workload, e *editor, client bool) {
 				health, metrics = "prober-health", "prober-metrics"
 			}
 		}
-	}
-	if scalar(w.spec.get("securityContext").node, "runAsUser") == "0" {
-		user = "    runAsUser: 65534 # the pod's is root\n"
 	}
 	args, hook := "", ""
 	if c.metricsPort() != strconv.Itoa(defaultMetricsPort) {
@@ -104,11 +115,11 @@ func (c *converter) addSidecar(w *workload, e *editor, client bool) {
 	}
 	image, _ := yaml.Marshal(c.options.Image) // a string always can be
 	items := sidecar
-	if client {
+	if a.client {
 		items = clientContainer + sidecar // the client must be there before anything is asked
 	}
 	item := strings.NewReplacer("IMAGE", strings.TrimSpace(string(image)), "HEALTHNAME", health, "METRICSNAME", metrics,
-		"HEALTHPORT", c.healthPort(), "METRICSPORT", c.metricsPort(), "ARGS", args, "HOOK", hook, "USER", user).Replace(items)
+		"HEALTHPORT", c.healthPort(), "METRICSPORT", c.metricsPort(), "ARGS", args, "HOOK", hook, "USER", a.user, "CAPABILITIES", a.capabilities).Replace(items)
 	spec := w.spec.node
 	switch i, key := index(spec, "initContainers"), index(spec, "containers"); {
 	case i < 0:

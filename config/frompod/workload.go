@@ -136,7 +136,8 @@ func (c *converter) container(p place, init bool, names map[string]int) (contain
 type chosen struct {
 	container *container
 	kinds     []gate.Kind
-	grace     bool // with terminationGracePeriodSeconds
+	grace     bool       // with terminationGracePeriodSeconds
+	signal    *signalled // nil: the kubelet restarts the container
 }
 
 // everything chooses all probes of a container.
@@ -225,6 +226,9 @@ func locate(w *workload, all []chosen, targets *yaml.Node, path string) (int, st
 // inSource converts a path below a target to a path below its container. The index of a
 // variable changes, because the target lacks some variables of the container.
 func inSource(k *container, path string) string {
+	if path == ".restart.signal.stopSignal" {
+		return ".lifecycle.stopSignal"
+	}
 	m := regexp.MustCompile(`^\.env\[(\d+)\](.*)$`).FindStringSubmatch(path)
 	if m == nil {
 		return path
@@ -256,14 +260,20 @@ func (c *converter) target(some chosen) *yaml.Node {
 			n.Content = append(n.Content, text("env"), env)
 		}
 	}
+	if some.signal != nil {
+		n.Content = append(n.Content, some.signal.instance()...)
+	}
 	for _, kind := range some.kinds {
 		i := index(k.node, probeKeys[kind])
 		key, probe := *k.node.Content[i], clone(k.node.Content[i+1])
-		if grace := index(probe, "terminationGracePeriodSeconds"); grace >= 0 && !some.grace {
+		if grace := index(probe, "terminationGracePeriodSeconds"); grace >= 0 && !some.grace && some.signal == nil {
 			probe.Content = slices.Delete(probe.Content, grace, grace+2)
 		}
 		literal(probe)
 		n.Content = append(n.Content, &key, probe)
+	}
+	if some.signal != nil {
+		n.Content = append(n.Content, some.signal.restart()...)
 	}
 	return n
 }
