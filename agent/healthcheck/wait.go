@@ -22,6 +22,8 @@ const (
 	firstPause = 100 * time.Millisecond
 	firstFor   = 5 * time.Second
 	laterPause = time.Second
+	// askTime is how long AskUntil waits for an answer.
+	askTime = time.Second
 )
 
 // ErrFails is the error of a check that fails, which is on stderr or stdout already.
@@ -64,7 +66,12 @@ func poll(ctx context.Context, wait time.Duration, stderr io.Writer, ask func(pa
 	told := ""
 	for {
 		asked := time.Now()
-		last = ask(min(time.Second, wait-asked.Sub(begin)))
+		patience := min(askTime, wait-asked.Sub(begin))
+		a := ask(patience)
+		if patience < askTime && a.Problem == failopen.Late(patience) && told != "" {
+			return last, false // the end of the time has cut the question short
+		}
+		last = a
 		if now := described(last); now != told {
 			told = now
 			_, _ = fmt.Fprintf(stderr, "prober_exporter: --health.check.wait: after %.1f s: %s\n", time.Since(begin).Seconds(), told)

@@ -6,6 +6,7 @@ package healthcheck
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -67,6 +68,25 @@ func TestPollSlow(t *testing.T) {
 	})
 }
 
+// The end of the time cuts a question short, which is no answer: the one before decides.
+func TestPollCutShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		questions := 0
+		var said strings.Builder
+		last, ok := poll(t.Context(), 1500*time.Millisecond, &said, func(d time.Duration) failopen.Answer {
+			if questions++; questions == 1 {
+				time.Sleep(900 * time.Millisecond)
+				return failopen.Answer{Status: "503", Body: verdict}
+			}
+			time.Sleep(d)
+			return failopen.Answer{Problem: failopen.Late(d)}
+		})
+		if ok || questions != 2 || !last.Fails() || strings.Count(said.String(), "\n") != 1 {
+			t.Errorf("ok %t, %d questions, %+v, said %s", ok, questions, last, said.String())
+		}
+	})
+}
+
 // A line goes to stderr when the answer has changed, and only then.
 func TestPollTells(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -113,28 +133,31 @@ func TestAskUntil(t *testing.T) {
 		{503, "busy\n", ErrFails, nil, "", "503: busy\n"},
 		{404, "[-]app unknown target\n", ErrFails, nil, "", "404: [-]app unknown target\n"},
 	} {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(c.status)
-			_, _ = io.WriteString(w, c.body)
-		}))
 		for _, failOpen := range []bool{false, true} {
-			var stdout, stderr strings.Builder
-			err := AskUntil(t.Context(), server.URL, time.Second, failOpen, &stdout, &stderr)
-			want, printed := c.plain, ""
-			if failOpen {
-				want, printed = c.opened, c.stdout
-			}
-			if c.status == 200 {
-				printed = c.stdout
-			}
-			if !errors.Is(err, want) || stdout.String() != printed || !strings.Contains(stderr.String(), c.said) {
-				t.Errorf("%d, fail open %t: %v, printed %q, said %q", c.status, failOpen, err, stdout.String(), stderr.String())
-			}
-			if over := strings.HasSuffix(stderr.String(), "no answer 200 within 1s\n"); over != (err != nil && !failOpen) {
-				t.Errorf("%d, fail open %t: said %q", c.status, failOpen, stderr.String())
-			}
+			t.Run(fmt.Sprint(c.status, failOpen), func(t *testing.T) {
+				t.Parallel()
+				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					w.WriteHeader(c.status)
+					_, _ = io.WriteString(w, c.body)
+				}))
+				defer server.Close()
+				var stdout, stderr strings.Builder
+				err := AskUntil(t.Context(), server.URL, 2*time.Second, failOpen, &stdout, &stderr)
+				want, printed := c.plain, ""
+				if failOpen {
+					want, printed = c.opened, c.stdout
+				}
+				if c.status == 200 {
+					printed = c.stdout
+				}
+				if !errors.Is(err, want) || stdout.String() != printed || !strings.Contains(stderr.String(), c.said) {
+					t.Errorf("%d, fail open %t: %v, printed %q, said %q", c.status, failOpen, err, stdout.String(), stderr.String())
+				}
+				if over := strings.HasSuffix(stderr.String(), "no answer 200 within 2s\n"); over != (err != nil && !failOpen) {
+					t.Errorf("%d, fail open %t: said %q", c.status, failOpen, stderr.String())
+				}
+			})
 		}
-		server.Close()
 	}
 }
 
@@ -162,7 +185,11 @@ func TestAskFailOpenInVain(t *testing.T) {
 		"":                                 "nobody is asked: must be an http or https URL with a host",
 	} {
 		var stdout, stderr strings.Builder
-		err := AskFailOpen(t.Context(), url, time.Second, &stdout, &stderr)
+		patience := time.Minute
+		if url == silent.URL {
+			patience = time.Second
+		}
+		err := AskFailOpen(t.Context(), url, patience, &stdout, &stderr)
 		if said := stderr.String(); err != nil || stdout.Len() > 0 || said != "prober_exporter: --health.check.fail-open: exit with 0: "+want+"\n" {
 			t.Errorf("%s: %v, printed %q, said %q, want %q", url, err, stdout.String(), said, want)
 		}
@@ -175,7 +202,7 @@ func TestUserAgents(t *testing.T) {
 	asked := make(chan string, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.UserAgent() }))
 	defer server.Close()
-	if err := AskFailOpen(t.Context(), server.URL, time.Second, io.Discard, io.Discard); err != nil {
+	if err := AskFailOpen(t.Context(), server.URL, time.Minute, io.Discard, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	if got := testutil.Receive(t, asked, "a question"); got != failopen.UserAgent {
@@ -198,7 +225,7 @@ func TestAskFailOpenLong(t *testing.T) {
 			_, _ = io.WriteString(w, body)
 		}))
 		var stdout, stderr strings.Builder
-		if err := AskFailOpen(t.Context(), server.URL, time.Second, &stdout, &stderr); !errors.Is(err, want) || (stderr.Len() > 0) != (want == nil) {
+		if err := AskFailOpen(t.Context(), server.URL, time.Minute, &stdout, &stderr); !errors.Is(err, want) || (stderr.Len() > 0) != (want == nil) {
 			t.Errorf("%d bytes: %v, said %q", len(body), err, stderr.String())
 		}
 		server.Close()

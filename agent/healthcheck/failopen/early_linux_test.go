@@ -65,10 +65,10 @@ func TestPlainArgs(t *testing.T) {
 }
 
 // early runs the client as main would run it.
-func early(t *testing.T, url string) (code int, done bool, stdout, stderr string) {
+func early(t *testing.T, url string, patience time.Duration) (code int, done bool, stdout, stderr string) {
 	t.Helper()
 	var out, said strings.Builder
-	code, done = Early([]string{"--health.check=" + url, flag}, func() time.Duration { return askTime }, &out, &said)
+	code, done = Early([]string{"--health.check=" + url, flag}, func() time.Duration { return patience }, &out, &said)
 	return code, done, out.String(), said.String()
 }
 
@@ -105,7 +105,7 @@ func TestEarly(t *testing.T) {
 		} {
 			server := &httptest.Server{Listener: testutil.Listen(t, "tcp", address, false), Config: &http.Server{Handler: c.handler, ReadHeaderTimeout: time.Minute}}
 			server.Start()
-			code, done, stdout, stderr := early(t, server.URL+"/live/app")
+			code, done, stdout, stderr := early(t, server.URL+"/live/app", time.Minute)
 			server.Close()
 			if done != c.done || code != c.code || stdout != c.stdout || !strings.Contains(stderr, c.stderr) || c.stderr == "" && stderr != "" {
 				t.Errorf("%s: done %t, exit %d, printed %q, said %q", c.name, done, code, stdout, stderr)
@@ -127,7 +127,7 @@ func TestEarlyUserAgent(t *testing.T) {
 	asked := make(chan http.Header, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.Header }))
 	defer server.Close()
-	_, _, _, _ = early(t, server.URL+"/live/app")
+	_, _, _, _ = early(t, server.URL+"/live/app", time.Minute)
 	if got := testutil.Receive(t, asked, "a question").Get("User-Agent"); got != UserAgent {
 		t.Errorf("the client calls itself %q", got)
 	}
@@ -135,7 +135,7 @@ func TestEarlyUserAgent(t *testing.T) {
 
 // Nobody listens: the check passes at once.
 func TestEarlyRefused(t *testing.T) {
-	code, done, stdout, stderr := early(t, "http://127.0.0.1:"+testutil.Port(t)+"/live/app")
+	code, done, stdout, stderr := early(t, "http://127.0.0.1:"+testutil.Port(t)+"/live/app", time.Minute)
 	if !done || code != 0 || stdout != "" || !strings.Contains(stderr, "connection refused") {
 		t.Errorf("done %t, exit %d, printed %q, said %q", done, code, stdout, stderr)
 	}
@@ -162,7 +162,7 @@ func TestEarlyLate(t *testing.T) {
 	} {
 		server := httptest.NewServer(handler)
 		begin := time.Now()
-		code, done, stdout, stderr := early(t, server.URL+"/live/app")
+		code, done, stdout, stderr := early(t, server.URL+"/live/app", askTime)
 		if took := time.Since(begin); took < askTime || !done || code != 0 || stdout != "" || !strings.Contains(stderr, "no answer in time: waited 1s") {
 			t.Errorf("%s: took %v, done %t, exit %d, printed %q, said %q", name, took, done, code, stdout, stderr)
 		}
