@@ -128,7 +128,7 @@ func (c *converter) clientProbe(kind gate.Kind, k *container, t *config.Target, 
 		line("%s:%s", key, comment)
 		line(`  exec: {command: [%s/prober_exporter, "--health.check=http://127.0.0.1:%s/%s/%s", --health.check.fail-open]}`, clientPath, c.healthPort(), check, k.name)
 	}
-	const timeout = "  timeoutSeconds: 10 # the client ends by itself after 1 s, unless it is starved of CPU time"
+	const timeout = "  timeoutSeconds: 60 # the client ends by itself after 1 s, but a starved one starts late"
 	if kind == gate.Startup && k.sidecar {
 		command(probeKeys[gate.Startup], "started", "")
 		line("  periodSeconds: 1")

@@ -20,9 +20,10 @@ import (
 const (
 	// askTime is how long the client waits for an answer.
 	askTime = time.Second
-	// wholeTime is how old the process may become, counted from its start by the runtime of the
-	// container. A starved process ends in time for the timeoutSeconds: 10 of its probe.
-	wholeTime = 5 * time.Second
+	// wholeTime is how old the process may become. The kernel counts from where the container's
+	// runtime begins to start the process, which takes seconds if the container is starved of
+	// CPU time. The client then still asks, but leaves half of the timeoutSeconds: 60 of its probe.
+	wholeTime = 30 * time.Second
 	// maxPrinted bounds what the client prints to each stream. So much fits an empty pipe, and
 	// a reader that is slow cannot delay the end of the client.
 	maxPrinted = 4096
