@@ -22,6 +22,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"gopkg.in/yaml.v3"
 
+	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 	"github.com/prober-exporter/prober_exporter/internal/testutil/agenttest"
 )
@@ -186,6 +187,27 @@ func TestDocumentedPodsAreTheExample(t *testing.T) {
 		if where := beyond(part[i], whole[i]); where != "" {
 			t.Errorf("the README's pod has %s, the example has not", where)
 		}
+	}
+}
+
+// The application of examples/kubernetes/signal.yaml passes with the agent of the example, which
+// may signal the application: the users are the same.
+func TestSignalExample(t *testing.T) {
+	text, err := os.ReadFile("examples/kubernetes/signal.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, pod := split(t, string(text))
+	cfg, _, err := config.Load("f", []byte(file), os.LookupEnv)
+	if err != nil || cfg.Targets[0].Restart == nil || cfg.Targets[0].Restart.Signal == nil {
+		t.Fatalf("%v: the agent does not signal:\n%s", err, file)
+	}
+	if ids := regexp.MustCompile(`runAsUser: (\d+)`).FindAllStringSubmatch(pod, -1); len(ids) != 2 || ids[0][1] != ids[1][1] {
+		t.Errorf("the users are %q", ids)
+	}
+	command := regexp.MustCompile(`command: \[(/.*)\]\n`).FindAllStringSubmatch(pod, -1)
+	if last := command[len(command)-1][1]; !regexp.MustCompile(cfg.Targets[0].Instance.Match).MatchString(last) {
+		t.Errorf("%s does not match %s", cfg.Targets[0].Instance.Match, last)
 	}
 }
 

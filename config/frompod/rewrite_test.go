@@ -30,7 +30,7 @@ func rewritten(t *testing.T, manifest string) string {
 // label that a PodMonitor selects by, and for the user in each securityContext, which the image
 // has.
 func TestExample(t *testing.T) {
-	for way, name := range map[Restart]string{ByProbe: "pod.yaml", ByExec: "exec-client.yaml"} {
+	for way, name := range map[Restart]string{ByProbe: "pod.yaml", ByExec: "exec-client.yaml", BySignal: "signal.yaml"} {
 		checkExample(t, way, name)
 	}
 }
@@ -43,7 +43,12 @@ func checkExample(t *testing.T, way Restart, name string) {
 	}
 	first, second, _ := strings.Cut(string(text), "\n---\n")
 	archive := testutil.ReadArchive(t, "testdata/example.txtar")
-	out, _, err := Convert("pod.yaml", []byte(archive.Find("manifest")), Options{Rewrite: true, Restart: way, Image: image})
+	manifest := archive.Find("manifest")
+	if way == BySignal {
+		const told = "      image: shop:1.0\n"
+		manifest = strings.Replace(manifest, told, told+"      command: [/bin/shop]\n      securityContext: {runAsUser: 1000}\n", 1)
+	}
+	out, _, err := Convert("pod.yaml", []byte(manifest), Options{Rewrite: true, Restart: way, Image: image})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -101,7 +101,7 @@ func TestPodMonitor(t *testing.T) {
 	if monitor.APIVersion != "monitoring.coreos.com/v1" || monitor.Kind != "PodMonitor" || len(monitor.Spec.Endpoints) != 1 || len(monitor.Spec.Selector.MatchLabels) == 0 {
 		t.Fatalf("it is %+v", monitor)
 	}
-	for _, name := range []string{"pod.yaml", "classic-sidecar.yaml", "exec-client.yaml"} {
+	for _, name := range []string{"pod.yaml", "classic-sidecar.yaml", "exec-client.yaml", "signal.yaml"} {
 		pod := read(t, name)[1]
 		labels := pod["metadata"].(object)["labels"].(object)
 		for label, value := range monitor.Spec.Selector.MatchLabels {
