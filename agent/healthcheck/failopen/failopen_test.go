@@ -21,6 +21,7 @@ func TestVerdict(t *testing.T) {
 		{"503", "[+]db ok, since 2026-11-22T04:13:11Z\n" + verdict, true},
 		{"503", "[-]app failed: startup: timeout (30/30)\n… and 7 more\nstarted check failed\n", true},
 		{"503", "[-]app failed: not running\nready check failed\n", true},
+		{"503", "[-]app failed: liveness: timeout (3/3), since 2026-11-22T04:13:11Z, restart in 35 s (back-off, third)\nlive check failed\n", true},
 		{"503", "[-]app failed: liveness: overdue\nagent healthy check failed\n", true},
 		{"500", verdict, false},
 		{"502", verdict, false},
