@@ -50,6 +50,9 @@ func TestQuiet(t *testing.T) {
 					w.says("app", "bad")
 					w.sleep(time.Minute)
 					w.want(want, "after the end")
+					if w.status("app").Wanted {
+						t.Error("another act is announced")
+					}
 					if name != "stopped" { // then there are no more reloads
 						w.apply(app("app", func(c *config.Target) { c.LivenessProbe.FailureThreshold = 1 }), pod)
 						w.sleep(time.Hour)

@@ -121,7 +121,7 @@ func (r *Restarter) Status() Status {
 	s := Status{Targets: make([]TargetStatus, len(r.targets))}
 	now, clock := r.now(), time.Now()
 	for i, t := range r.targets {
-		s.Targets[i] = t.status(now, clock)
+		s.Targets[i] = r.status(t, now, clock)
 	}
 	return s
 }
@@ -131,22 +131,22 @@ func (r *Restarter) Target(name string) (TargetStatus, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t := r.byName[name]
-	if t == nil || !slices.Contains(r.targets, t) {
+	if t == nil || t.former {
 		return TargetStatus{}, false
 	}
-	return t.status(r.now(), time.Now()), true
+	return r.status(t, r.now(), time.Now()), true
 }
 
 // status returns a copy of the target's state at a moment, which the clock calls clock. The
-// caller holds Restarter.mu.
-func (t *target) status(now moment, clock time.Time) TargetStatus {
+// caller holds mu.
+func (r *Restarter) status(t *target, now moment, clock time.Time) TargetStatus {
 	block := t.cfg.Restart
 	s := TargetStatus{
 		Name:    t.cfg.Name,
 		Labels:  slices.Clone(t.cfg.Labels),
 		Handler: block.Handler(),
 		DryRun:  block.DryRun,
-		Wanted:  t.wanted && t.current == nil,
+		Wanted:  t.wanted && t.current == nil && r.ctx.Err() == nil,
 		Limit:   block.Limit,
 		Acts:    slices.Clone(t.acts),
 		Counts:  t.counts,
