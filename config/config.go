@@ -14,7 +14,8 @@ import (
 
 // Config is a whole configuration file, after defaults and validation.
 type Config struct {
-	Targets []Target
+	Targets    []Target
+	Kubernetes *Kubernetes // nil: the agent writes nothing to its pod
 }
 
 // Target is a target with its probes; at least one probe is not nil.

@@ -85,7 +85,8 @@ func TestDocumentedKeys(t *testing.T) {
 		"containerPort protocol value exec httpGet tcpSocket grpc initialDelaySeconds timeoutSeconds periodSeconds successThreshold " +
 		"failureThreshold terminationGracePeriodSeconds command path port scheme httpHeaders service mode " +
 		"maxHoldSeconds refreshSeconds pidFile match container label socket " +
-		"restart signal docker systemd stopSignal unit backOff maxSeconds resetSeconds initialSeconds limit restarts seconds dryRun") {
+		"restart signal docker systemd stopSignal unit backOff maxSeconds resetSeconds initialSeconds limit restarts seconds dryRun " +
+		"kubernetes podConditions events type state") {
 		if text := string(data); !strings.Contains(text, "\n"+key+":") && !strings.Contains(text, "[ "+key+":") {
 			t.Errorf("%s is not documented", key)
 		}

@@ -77,6 +77,29 @@ func validVariable(s string) bool {
 	return s != "" && !only(s[:1], digits) && only(s, alphanumeric+"_")
 }
 
+// validSubdomain reports whether s is a DNS subdomain, as Kubernetes checks it.
+func validSubdomain(s string) bool {
+	if len(s) > 253 {
+		return false
+	}
+	for label := range strings.SplitSeq(s, ".") {
+		if !only(label, lower+digits+"-") || !bounded(label, lower+digits) {
+			return false
+		}
+	}
+	return true
+}
+
+// validQualifiedName reports whether s is a qualified name of Kubernetes without its domain.
+func validQualifiedName(s string) bool {
+	return len(s) <= 63 && only(s, alphanumeric+"-_.") && bounded(s, alphanumeric)
+}
+
+// bounded reports whether s begins and ends with one of these characters.
+func bounded(s, chars string) bool {
+	return s != "" && only(s[:1], chars) && only(s[len(s)-1:], chars)
+}
+
 func validHeaderName(s string) bool { return s != "" && only(s, alphanumeric+"-") }
 
 // validHeaderValue reports whether a request can have a header with this value.

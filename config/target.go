@@ -24,7 +24,7 @@ func (d *decoder) config(root *yaml.Node) *Config {
 		d.manifest(root)
 		return nil
 	}
-	o, ok := d.object(value{node: root, line: root.Line}, "targets")
+	o, ok := d.object(value{node: root, line: root.Line}, "targets", "kubernetes")
 	if !ok {
 		return nil
 	}
@@ -42,6 +42,7 @@ func (d *decoder) config(root *yaml.Node) *Config {
 		}
 	}
 	d.noticeDrain(items, c)
+	c.Kubernetes = d.kubernetes(o.get("kubernetes"), lines)
 	return c
 }
 

@@ -25,6 +25,9 @@ func (c *Config) YAML() ([]byte, error) {
 		targets.Content = append(targets.Content, c.Targets[i].node())
 	}
 	root := mapping()
+	if c.Kubernetes != nil {
+		add(root, "kubernetes", c.Kubernetes.node())
+	}
 	add(root, "targets", targets)
 	return encode(root)
 }
