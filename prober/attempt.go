@@ -165,6 +165,7 @@ func (w *worker) judge(made *attempt, before gate.Probe) (entries []entry) {
 		t.state = t.state.Fold(w.kind, gate.Failure)
 		if w.history.failures.streak == 1 {
 			note(slog.LevelWarn, "probe failed")
+			t.m.subscriptions.tellRun(t.cfg.Name)
 		}
 	case UnknownOutcome:
 		if w.history.failures.unable != made.Reason {

@@ -31,19 +31,26 @@ import (
 //
 // A change is a change of started, ready or live, of a probe's result or hold, or of anything
 // that the source says of the instance; a reload, Stop and Terminate are changes, too. An
-// attempt that changes none of these tells no reader.
+// attempt that changes none of these tells no reader but those who are interested in Runs.
 type Subscription struct {
 	// C is ready at first, and whenever something has changed since the reader last received
 	// from C or called Changes. C is never closed.
 	C <-chan struct{}
 
-	c  chan struct{} // of capacity 1
-	of *subscriptions
+	c    chan struct{} // of capacity 1
+	of   *subscriptions
+	runs bool // is told of Runs
 
 	// What Changes will return; guarded by of.mu.
 	all     bool
 	targets map[string]struct{} // nil while empty
 }
+
+// Interest is what else a reader wants to be told.
+type Interest uint8
+
+// Runs tells of each failure that begins a run of failures, whether or not a result changes.
+const Runs Interest = iota
 
 // Changes is what may have changed since the reader last asked.
 type Changes struct {
@@ -59,19 +66,23 @@ type Changes struct {
 // name, and no other lock is taken meanwhile.
 type subscriptions struct {
 	count atomic.Int32 // of readers, so that a change costs nothing without readers
+	runs  atomic.Int32 // of readers that are told of runs
 
 	mu      sync.Mutex
 	readers []*Subscription
 }
 
 // Subscribe returns a new subscription. It starts no goroutine, and lasts until its Close.
-func (m *Manager) Subscribe() *Subscription {
+func (m *Manager) Subscribe(also ...Interest) *Subscription {
 	c := make(chan struct{}, 1)
-	s := &Subscription{C: c, c: c, of: &m.subscriptions}
+	s := &Subscription{C: c, c: c, of: &m.subscriptions, runs: slices.Contains(also, Runs)}
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
 	s.of.readers = append(s.of.readers, s)
 	s.of.count.Add(1)
+	if s.runs {
+		s.of.runs.Add(1)
+	}
 	s.tellAll()
 	return s
 }
@@ -94,6 +105,9 @@ func (s *Subscription) Close() {
 	if i := slices.Index(s.of.readers, s); i >= 0 {
 		s.of.readers = slices.Delete(s.of.readers, i, i+1)
 		s.of.count.Add(-1)
+		if s.runs {
+			s.of.runs.Add(-1)
+		}
 	}
 	s.drain()
 }
@@ -108,6 +122,21 @@ func (s *subscriptions) tell(target string) {
 	defer s.mu.Unlock()
 	for _, r := range s.readers {
 		r.tell(target)
+	}
+}
+
+// tellRun tells those who are interested that a run of failures of a target has begun. The
+// caller is that of tell.
+func (s *subscriptions) tellRun(target string) {
+	if s.runs.Load() == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.readers {
+		if r.runs {
+			r.tell(target)
+		}
 	}
 }
 
