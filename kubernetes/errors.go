@@ -23,10 +23,12 @@ const (
 	TroubleCertificate                      // of the API server
 	TroubleUnauthorized                     // 401
 	TroubleForbidden                        // 403
-	TroubleMissing                          // no such pod
+	TroubleMissing                          // no such pod, or no such event
 	TroubleExpired                          // 410: the version from which to watch is no longer there
 	TroubleAnswer                           // any other unexpected answer
 	TroubleCut                              // a watch that was cut off
+	TroubleConflict                         // 409
+	TroubleInvalid                          // 422, of a validation or of a policy
 )
 
 // Error says why a request failed. Its text never contains the token.
@@ -55,9 +57,9 @@ type refused struct {
 	Message string `json:"message"`
 }
 
-// refusal returns an error that says what an answer other than 200 means and what to do about
-// it. The error includes the server's message, cut and without the token.
-func refusal(self Self, verb string, resp *http.Response) *Error {
+// refusal returns an error that says what an answer other than success means and what to do
+// about it. The error includes the server's message, cut and without the token.
+func refusal(self Self, r request, resp *http.Response) *Error {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, 8<<10)) // part of a message will do
 	status := refused{Message: resp.Status}
 	if json.Unmarshal(body, &status) != nil || status.Message == "" {
@@ -66,19 +68,43 @@ func refusal(self Self, verb string, resp *http.Response) *Error {
 	said := self.quote(status.Message)
 	switch {
 	case resp.StatusCode == http.StatusUnauthorized:
-		return Errorf(TroubleUnauthorized, "%s %s: the API server does not accept the service account's token (401): %s", verb, self, said)
+		return Errorf(TroubleUnauthorized, "%s: the API server does not accept the service account's token (401): %s", r.of(self), said)
 	case resp.StatusCode == http.StatusForbidden:
-		return Errorf(TroubleForbidden, "%s %s: the Role of its service account in that namespace lacks the rule %s: %s", verb, self, self.rule(verb), said)
+		return Errorf(TroubleForbidden, "%s: the Role of its service account in that namespace lacks the rule %s: %s", r.of(self), r.rule(self), said)
 	case resp.StatusCode == http.StatusGone:
-		return Errorf(TroubleExpired, "%s %s: %s", verb, self, said)
+		return Errorf(TroubleExpired, "%s: %s", r.of(self), said)
+	case resp.StatusCode == http.StatusConflict:
+		return Errorf(TroubleConflict, "%s: the API server answers 409: %s", r.of(self), said)
+	case resp.StatusCode == http.StatusUnprocessableEntity:
+		return Errorf(TroubleInvalid, "%s: the API server answers 422: %s", r.of(self), said)
 	case resp.StatusCode == http.StatusNotFound && status.Kind == "Status" && status.Reason == "NotFound":
-		return Errorf(TroubleMissing, "%s %s: there is no such pod; set POD_NAME and POD_NAMESPACE through the downward API", verb, self)
+		if r.resource == resourceEvents {
+			return Errorf(TroubleMissing, "%s: %s", r.of(self), said)
+		}
+		return Errorf(TroubleMissing, "%s: there is no such pod; set POD_NAME and POD_NAMESPACE through the downward API", r.of(self))
 	}
-	e := Errorf(TroubleAnswer, "%s %s: the API server answers %d: %s", verb, self, resp.StatusCode, said)
+	e := Errorf(TroubleAnswer, "%s: the API server answers %d: %s", r.of(self), resp.StatusCode, said)
 	if n, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && n > 0 {
 		e.After = min(time.Duration(n)*time.Second, time.Minute)
 	}
 	return e
+}
+
+// of says in an error what was asked of a pod.
+func (r request) of(self Self) string {
+	if r.resource == resourcePods {
+		return r.verb + " " + self.String()
+	}
+	return r.verb + " " + r.resource + " of " + self.String()
+}
+
+// rule returns the rule that a Role needs for the request.
+func (r request) rule(self Self) string {
+	names := ""
+	if r.named {
+		names = "resourceNames: [" + self.Name + "], "
+	}
+	return fmt.Sprintf(`{apiGroups: [""], resources: [%s], %sverbs: [%s]}`, r.resource, names, r.verb)
 }
 
 // quote cuts a text of the server for a log, and takes the token out of it.

@@ -18,7 +18,7 @@ func TestKubernetesErrors(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	var all Trouble
-	for i, tr := range []Trouble{TroubleSetup, TroubleConnection, TroubleCertificate, TroubleUnauthorized, TroubleForbidden, TroubleMissing, TroubleExpired, TroubleAnswer, TroubleCut} {
+	for i, tr := range []Trouble{TroubleSetup, TroubleConnection, TroubleCertificate, TroubleUnauthorized, TroubleForbidden, TroubleMissing, TroubleExpired, TroubleAnswer, TroubleCut, TroubleConflict, TroubleInvalid} {
 		if tr != 1<<i || all&tr != 0 {
 			t.Errorf("trouble %s shares a bit", strconv.Itoa(i))
 		}
@@ -30,7 +30,7 @@ func TestKubernetesErrors(t *testing.T) {
 func TestRetryAfter(t *testing.T) {
 	for header, want := range map[string]time.Duration{"7": 7 * time.Second, "9999": time.Minute, "-1": 0, "soon": 0} {
 		resp := &http.Response{StatusCode: 429, Status: "429 Too Many Requests", Body: http.NoBody, Header: http.Header{"Retry-After": {header}}}
-		if e := refusal(Self{token: "x"}, "get", resp); e.After != want {
+		if e := refusal(Self{token: "x"}, request{}, resp); e.After != want {
 			t.Errorf("Retry-After %s: %v, want %v", header, e.After, want)
 		}
 	}

@@ -4,6 +4,7 @@
 package kubernetes
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -19,6 +20,8 @@ type Env struct {
 	Dir      string // of the service account's files
 	Getenv   func(string) string
 	Hostname func() (string, error)
+	// Dial connects to the API server; nil: over the network.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // InPod returns the environment of this process, which runs in a pod.
@@ -105,9 +108,9 @@ func (s Self) path(name string) string {
 	return p + "/" + url.PathEscape(name)
 }
 
-// rule returns the rule that a Role needs for a request with this verb.
-func (s Self) rule(verb string) string {
-	return fmt.Sprintf(`{apiGroups: [""], resources: [pods], resourceNames: [%s], verbs: [%s]}`, s.Name, verb)
+// events returns the path of the events of the namespace.
+func (s Self) events() string {
+	return s.server + "/api/v1/namespaces/" + url.PathEscape(s.Namespace) + "/events"
 }
 
 // boundClaims is what a bound service account token says of its pod.

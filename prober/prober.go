@@ -16,6 +16,7 @@ import (
 
 	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/gate"
+	"github.com/prober-exporter/prober_exporter/kubernetes"
 	"github.com/prober-exporter/prober_exporter/prober/action"
 	"github.com/prober-exporter/prober_exporter/prober/instance"
 )
@@ -30,6 +31,8 @@ type Options struct {
 	// MaxInFlight bounds how many attempts run at a time, in addition to the limit of open
 	// files; 0 means HighestInFlight, which is also the maximum.
 	MaxInFlight int
+	// Pod is the view of the agent's own pod, for the source kubernetes; nil makes one.
+	Pod *kubernetes.Follower
 
 	// NewAction and NewSource, if not nil, replace the actions and sources of the configuration,
 	// for tests in which time stands still. NewSource returns nil for a static target.
@@ -41,6 +44,7 @@ type Options struct {
 // starts; Close waits for all of them.
 type Manager struct {
 	log       *slog.Logger
+	pod       *kubernetes.Follower
 	newAction func(*config.Target, *config.Probe) action.Func
 	sources   sources
 	slots     *slots
@@ -79,8 +83,12 @@ func New(opts Options) *Manager {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
+	if opts.Pod == nil {
+		opts.Pod = kubernetes.NewFollower(kubernetes.InPod(), kubernetes.DefaultPace(), opts.Logger)
+	}
 	m := &Manager{
 		log:       opts.Logger,
+		pod:       opts.Pod,
 		newAction: newAction,
 		slots:     newSlots(most(OpenFiles(), opts.MaxInFlight)),
 		epoch:     time.Now(),
@@ -89,7 +97,7 @@ func New(opts Options) *Manager {
 		m.newAction = opts.NewAction
 	}
 	if opts.NewSource == nil {
-		opts.NewSource = newWatcher
+		opts.NewSource = m.newWatcher
 	}
 	m.sources = sources{log: m.log, make: opts.NewSource, changed: m.sourceChanged, running: map[sourceKey]*watching{}}
 	m.ctx, m.cancel = context.WithCancel(context.Background())

@@ -18,7 +18,7 @@ import (
 )
 
 // newWatcher returns the source that c asks for; nil for the static source.
-func newWatcher(c *config.Instance, log *slog.Logger) instance.Watcher {
+func (m *Manager) newWatcher(c *config.Instance, log *slog.Logger) instance.Watcher {
 	switch log = log.With("source", c.Source); c.Source {
 	case config.SourceListener:
 		return listener.New(log)
@@ -27,7 +27,7 @@ func newWatcher(c *config.Instance, log *slog.Logger) instance.Watcher {
 	case config.SourceDocker:
 		return docker.New(c.Socket, log)
 	case config.SourceKubernetes:
-		return kubernetes.New(log)
+		return kubernetes.New(m.pod, log)
 	}
 	return nil
 }

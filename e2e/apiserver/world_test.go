@@ -22,7 +22,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/gate"
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
-	"github.com/prober-exporter/prober_exporter/prober/instance/kubernetes"
+	"github.com/prober-exporter/prober_exporter/kubernetes"
+	source "github.com/prober-exporter/prober_exporter/prober/instance/kubernetes"
 )
 
 // world is a namespace for one test. It has a pod on a node that does not exist, the pod's
@@ -115,8 +116,17 @@ func (w *world) pod(name string) string {
 // token returns a token of the agent that is valid while an object exists.
 func (w *world) token(kind, name, uid string) string {
 	w.t.Helper()
-	answer := w.must("POST", w.core("serviceaccounts/agent/token"), `{"spec":{"expirationSeconds":600,
-		"boundObjectRef":{"apiVersion":"v1","kind":"`+kind+`","name":"`+name+`","uid":"`+uid+`"}}}`)
+	return w.accountToken("agent", kind, name, uid)
+}
+
+// accountToken returns a token of a service account, bound to an object if it has a name.
+func (w *world) accountToken(account, kind, name, uid string) string {
+	w.t.Helper()
+	bound := ""
+	if name != "" {
+		bound = `,"boundObjectRef":{"apiVersion":"v1","kind":"` + kind + `","name":"` + name + `","uid":"` + uid + `"}`
+	}
+	answer := w.must("POST", w.core("serviceaccounts/"+account+"/token"), `{"spec":{"expirationSeconds":600`+bound+`}}`)
 	var r struct {
 		Status struct{ Token string }
 	}
@@ -173,7 +183,7 @@ func ended(id string, code int) string {
 
 // agent is a running source.
 type agent struct {
-	*kubernetes.Source
+	*source.Source
 	t    *testing.T
 	logs chan string
 }
@@ -181,7 +191,8 @@ type agent struct {
 // agent starts the source for the containers app, job and logger, until the test ends.
 func (w *world) agent() *agent {
 	a := &agent{t: w.t, logs: make(chan string, 1000)}
-	a.Source = kubernetes.New(slog.New(slog.NewTextHandler(a, nil)))
+	log := slog.New(slog.NewTextHandler(a, nil))
+	a.Source = source.New(kubernetes.NewFollower(kubernetes.InPod(), kubernetes.DefaultPace(), log), log)
 	for _, name := range []string{"app", "job", "logger"} {
 		t := &config.Target{Name: name}
 		t.Instance.Source, t.Instance.Container = config.SourceKubernetes, name

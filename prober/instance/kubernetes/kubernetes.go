@@ -8,7 +8,6 @@ import (
 	"context"
 	"log/slog"
 	"sync"
-	"time"
 
 	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/gate"
@@ -16,23 +15,19 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/instance"
 )
 
-// Source watches containers of the agent's own pod at the API server. It asks for this pod
-// only, with the pod's service account.
+// Source watches containers of the agent's own pod. The pod comes from a Follower, which the
+// Source may share with others.
 type Source struct {
 	instance.Defaults
 
 	log *slog.Logger
-	env kubernetes.Env
-	pace
+	own *kubernetes.Follower
 
 	notes instance.Notes
 	noted chan struct{} // tells Run that there are notes
 
 	mu      sync.Mutex
 	targets map[string]*watched
-	pod     *pod // as last seen, never modified; nil if not seen yet
-	up      bool
-	trouble string // why the pod is not watched; empty if it is, or before the first try
 }
 
 var _ instance.Watcher = (*Source)(nil)
@@ -45,29 +40,11 @@ type watched struct {
 	warned    bool // that its container cannot be watched
 }
 
-// pace holds the source's timeouts and waits.
-type pace struct {
-	request  time.Duration // the most that an answer may take
-	watch    time.Duration // the timeout that a watch asks for, up to twice this
-	grace    time.Duration // how long after that timeout a watch counts as dead
-	lasting  time.Duration // a watch that was cut off after this long counts as good
-	retryMin time.Duration
-	retryMax time.Duration
-}
-
-// New returns a source that knows nothing yet; Run reads the environment.
-func New(log *slog.Logger) *Source {
+// New returns a source of the containers of a pod.
+func New(own *kubernetes.Follower, log *slog.Logger) *Source {
 	return &Source{
-		log: log,
-		env: kubernetes.InPod(),
-		pace: pace{
-			request:  10 * time.Second,
-			watch:    5 * time.Minute,
-			grace:    30 * time.Second,
-			lasting:  10 * time.Second,
-			retryMin: 200 * time.Millisecond,
-			retryMax: 30 * time.Second,
-		},
+		log:     log,
+		own:     own,
 		noted:   make(chan struct{}, 1),
 		targets: make(map[string]*watched),
 	}
@@ -77,13 +54,14 @@ func New(log *slog.Logger) *Source {
 // target's instance is known at once.
 func (k *Source) Watch(t *config.Target) {
 	k.mu.Lock()
+	p := k.pod()
 	w := k.targets[t.Name]
 	if w == nil || w.container != t.Instance.Container {
 		w = &watched{container: t.Instance.Container}
 		k.targets[t.Name] = w
 	}
-	w.see(k.pod)
-	warn := w.warn(k.pod)
+	w.see(p)
+	warn := w.warn(p)
 	k.mu.Unlock()
 	if warn != "" {
 		k.notes.Add(func() { k.warn(t.Name, warn) })
@@ -121,44 +99,29 @@ func (k *Source) Describe(target string) instance.Details {
 	}
 	d := w.details
 	if d.Message == "" {
-		d.Message = k.trouble
+		d.Message = k.own.Trouble()
 	}
 	return d
 }
 
 // Up reports whether the pod is being watched, or the watch is being renewed in the ordinary
 // course of things.
-func (k *Source) Up() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.up
-}
+func (k *Source) Up() bool { return k.own.Up() }
 
 // Sees reports whether the pod is watched.
 func (k *Source) Sees(string) bool { return k.Up() }
 
-// setUp sets what Up returns, and reports whether that is a change. trouble says why the pod
-// is not watched.
-func (k *Source) setUp(up bool, trouble string) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	was := k.up
-	k.up, k.trouble = up, trouble
-	return was != up
-}
-
-// Run watches the pod until ctx is done. It never gives up: somebody may correct the
-// environment, the token or the Role while it waits.
+// Run watches the pod until ctx is done.
 func (k *Source) Run(ctx context.Context, changed func(target string)) error {
-	f := &follower{source: k, client: kubernetes.New(k.env, k.request), changed: changed}
-	defer f.client.Close()
-	defer k.setUp(false, "")
 	var writing sync.WaitGroup
 	defer writing.Wait()
 	writing.Go(func() { k.write(ctx) })
-	f.run(ctx)
+	k.own.Follow(ctx, func() { k.see(changed) })
 	return nil
 }
+
+// pod returns the pod as last seen; nil before that.
+func (k *Source) pod() *pod { return (*pod)(k.own.Pod()) }
 
 // write logs what Watch has found, until ctx is done.
 func (k *Source) write(ctx context.Context) {
@@ -172,12 +135,12 @@ func (k *Source) write(ctx context.Context) {
 	}
 }
 
-// see stores a pod, and calls changed for each target that has changed.
-func (k *Source) see(p *pod, changed func(target string)) {
+// see stores what the pod says, and calls changed for each target that has changed.
+func (k *Source) see(changed func(target string)) {
 	var names []string
 	warnings := make(map[string]string)
 	k.mu.Lock()
-	k.pod = p
+	p := k.pod() // under the lock, so that no older view comes after a newer one
 	for name, w := range k.targets {
 		if w.see(p) {
 			names = append(names, name)
@@ -195,16 +158,6 @@ func (k *Source) see(p *pod, changed func(target string)) {
 	}
 }
 
-// known returns the UID of the pod last seen, and whether it is gone.
-func (k *Source) known() (uid string, gone bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.pod == nil {
-		return "", false
-	}
-	return k.pod.Metadata.UID, k.pod.gone
-}
-
 func (k *Source) warn(target, text string) {
 	k.log.Warn("cannot watch the target", "target", target, "err", text)
 }
@@ -215,7 +168,7 @@ func (w *watched) see(p *pod) bool {
 		return false
 	}
 	inst, details := p.instance(w.container), p.details(w.container)
-	if p.gone { // the last end is still true
+	if p.Gone { // the last end is still true
 		details = w.details
 	}
 	news := inst != w.instance || detailsDiffer(details, w.details)

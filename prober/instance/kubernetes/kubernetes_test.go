@@ -12,6 +12,8 @@ import (
 
 	"github.com/prober-exporter/prober_exporter/gate"
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
+	"github.com/prober-exporter/prober_exporter/internal/testutil/apitest"
+	"github.com/prober-exporter/prober_exporter/kubernetes"
 )
 
 func (r *podRun) want(t *testing.T, id string, phase gate.Phase) {
@@ -24,33 +26,33 @@ func (r *podRun) want(t *testing.T, id string, phase gate.Phase) {
 // From a container that runs, over its end for want of memory, to its next life: 3 changes
 // told once each, 2 instances seen, and 2 requests in all.
 func TestKubernetesFollowsARestart(t *testing.T) {
-	s := newPodServer(t)
+	s := apitest.NewServer(t)
 	r := newPodRun(t, s)
 	if got := r.Instance("app"); got != (gate.Instance{}) || r.Up() {
 		t.Fatalf("before Run: %+v, up %v; want nothing", got, r.Up())
 	}
 	r.start(t)
-	get := s.next(t, "get")
-	if got := get.r.Header.Get("Authorization"); got != "Bearer secret-1" {
+	get := s.Next(t, "get")
+	if got := get.R.Header.Get("Authorization"); got != "Bearer secret-1" {
 		t.Fatalf("authorized by %q", got)
 	}
-	get.answer(200, podOf("10", runsA))
+	get.Answer(200, podOf("10", runsA))
 	r.change(t)
 	r.want(t, "containerd://a", gate.Running)
 
-	w := s.next(t, "10").open()
+	w := s.Next(t, "10").Open()
 	r.log(t, "level=INFO", "watching the pod", "namespace=shop", "pod=web-0")
 	if !r.Up() {
 		t.Fatal("not up while watching")
 	}
-	w.event("MODIFIED", podOf("11", endsA))
+	w.Event("MODIFIED", podOf("11", endsA))
 	r.change(t)
 	r.want(t, "containerd://a", gate.Terminated)
 	if d := r.Describe("app"); !d.OOMKilled || d.ExitCode == nil || *d.ExitCode != 137 {
 		t.Fatalf("%+v, want OOMKilled with exit code 137", d)
 	}
-	w.event("MODIFIED", podOf("12", endsA)) // no news
-	w.event("MODIFIED", podOf("13", runsB))
+	w.Event("MODIFIED", podOf("12", endsA)) // no news
+	w.Event("MODIFIED", podOf("13", runsB))
 	r.change(t)
 	r.want(t, "containerd://b", gate.Running)
 	r.stop()
@@ -63,24 +65,23 @@ func TestKubernetesFollowsARestart(t *testing.T) {
 // A watch that ends in order is taken up again at the last version, also that of a
 // bookmark; the source stays up and says nothing.
 func TestKubernetesResumesAfterTheOrdinaryEnd(t *testing.T) {
-	s := newPodServer(t)
-	r := newPodRun(t, s)
-	r.lasting = 0
+	s := apitest.NewServer(t)
+	r := newPodRun(t, s, func(p *kubernetes.Pace) { p.Lasting = 0 })
 	r.start(t)
-	s.next(t, "get").answer(200, podOf("10", runsA))
-	w := s.next(t, "10").open()
+	s.Next(t, "get").Answer(200, podOf("10", runsA))
+	w := s.Next(t, "10").Open()
 	r.log(t, "watching the pod")
-	w.event("MODIFIED", podOf("11", runsA))
-	w.event("BOOKMARK", `{"kind":"Pod","metadata":{"resourceVersion":"15","creationTimestamp":null},"spec":{"containers":null},"status":{}}`)
-	w.end()
+	w.Event("MODIFIED", podOf("11", runsA))
+	w.Event("BOOKMARK", `{"kind":"Pod","metadata":{"resourceVersion":"15","creationTimestamp":null},"spec":{"containers":null},"status":{}}`)
+	w.End()
 	for range 5 {
-		w = s.next(t, "15").open()
+		w = s.Next(t, "15").Open()
 		if !r.Up() {
 			t.Fatal("down after the ordinary end of a watch")
 		}
-		w.cut()
+		w.Cut()
 	}
-	s.next(t, "15")
+	s.Next(t, "15")
 	r.stop()
 	r.quiet(t)
 }
@@ -89,29 +90,29 @@ func TestKubernetesResumesAfterTheOrdinaryEnd(t *testing.T) {
 // event, nor after a look that finds no pod or another one of the name.
 func TestKubernetesDeletion(t *testing.T) {
 	for _, how := range []string{"event", "missing", "replaced"} {
-		s := newPodServer(t)
+		s := apitest.NewServer(t)
 		r := newPodRun(t, s)
 		r.start(t)
-		s.next(t, "get").answer(200, podOf("10", endsA))
+		s.Next(t, "get").Answer(200, podOf("10", endsA))
 		r.change(t)
-		w := s.next(t, "10").open()
+		w := s.Next(t, "10").Open()
 		r.log(t, "watching the pod")
 		deleted := strings.Replace(podOf("11", runsA), `"uid":"u1"`, `"uid":"u1","deletionTimestamp":"2026-11-21T12:00:30Z","deletionGracePeriodSeconds":30`, 1)
-		w.event("MODIFIED", deleted)
+		w.Event("MODIFIED", deleted)
 		r.change(t)
 		if got := r.Instance("app"); got.ID != "containerd://a" || !got.Deleting || got.Final {
 			t.Fatalf("%s: within the grace period %+v", how, got)
 		}
 		if how == "event" {
-			w.event("DELETED", deleted)
+			w.Event("DELETED", deleted)
 		} else {
-			w.event("ERROR", `{"kind":"Status","code":410}`)
+			w.Event("ERROR", `{"kind":"Status","code":410}`)
 		}
 		switch how {
 		case "missing":
-			s.next(t, "get").answer(404, `{"kind":"Status","reason":"NotFound","message":"pods \"web-0\" not found"}`)
+			s.Next(t, "get").Answer(404, `{"kind":"Status","reason":"NotFound","message":"pods \"web-0\" not found"}`)
 		case "replaced":
-			s.next(t, "get").answer(200, strings.Replace(podOf("12", runsB), `"u1"`, `"u2"`, 1))
+			s.Next(t, "get").Answer(200, strings.Replace(podOf("12", runsB), `"u1"`, `"u2"`, 1))
 		}
 		r.change(t)
 		r.log(t, "level=INFO", "pod has been deleted")
@@ -123,7 +124,7 @@ func TestKubernetesDeletion(t *testing.T) {
 			t.Errorf("%s: a target that comes later: %+v, want final", how, got)
 		}
 		r.stop()
-		if len(s.calls) != 0 {
+		if len(s.Calls) != 0 {
 			t.Errorf("%s: asked again", how)
 		}
 		r.quiet(t)
@@ -132,18 +133,18 @@ func TestKubernetesDeletion(t *testing.T) {
 
 // Events of another pod of the name change nothing.
 func TestKubernetesIgnoresAnotherPod(t *testing.T) {
-	s := newPodServer(t)
+	s := apitest.NewServer(t)
 	r := newPodRun(t, s)
 	r.start(t)
-	s.next(t, "get").answer(200, podOf("10", runsA))
+	s.Next(t, "get").Answer(200, podOf("10", runsA))
 	r.change(t)
-	w := s.next(t, "10").open()
+	w := s.Next(t, "10").Open()
 	other := strings.Replace(podOf("12", runsB), `"u1"`, `"u2"`, 1)
 	for _, kind := range []string{"ADDED", "MODIFIED", "DELETED"} {
-		w.event(kind, other)
+		w.Event(kind, other)
 	}
-	w.cut()
-	s.next(t, "12") // all have been read
+	w.Cut()
+	s.Next(t, "12") // all have been read
 	r.want(t, "containerd://a", gate.Running)
 	if len(r.changes) != 0 {
 		t.Error("a change by another pod")
@@ -154,13 +155,13 @@ func TestKubernetesIgnoresAnotherPod(t *testing.T) {
 // another container does not, and a forgotten one has none. A name that the pod does not
 // have is said once a target, in the log and to the reader.
 func TestKubernetesTargetsComeAndGo(t *testing.T) {
-	s := newPodServer(t)
+	s := apitest.NewServer(t)
 	r := newPodRun(t, s)
 	r.Watch(appTarget("early", "appp"))
 	r.start(t)
-	s.next(t, "get").answer(200, podOf("10", runsA+`,{"name":"db","containerID":"c://d","state":{"running":{"startedAt":"2026-11-21T12:00:00Z"}}}`))
+	s.Next(t, "get").Answer(200, podOf("10", runsA+`,{"name":"db","containerID":"c://d","state":{"running":{"startedAt":"2026-11-21T12:00:00Z"}}}`))
 	r.log(t, "level=WARN", "target=early", `the pod has no container named \"appp\"`)
-	w := s.next(t, "10").open()
+	w := s.Next(t, "10").Open()
 	r.log(t, "watching the pod")
 
 	r.Watch(appTarget("late", "app"))
@@ -185,7 +186,7 @@ func TestKubernetesTargetsComeAndGo(t *testing.T) {
 	if got := r.Describe("late"); got.Message != "" || r.Instance("late") != (gate.Instance{}) {
 		t.Errorf("forgotten: %+v", got)
 	}
-	w.event("MODIFIED", podOf("11", endsA))
+	w.Event("MODIFIED", podOf("11", endsA))
 	for range 3 { // app, and early, which changed twice: from nothing and not again
 		if got := testutil.Receive(t, r.changes, "a change"); got == "app" && r.Instance("app").Phase == gate.Terminated {
 			break
@@ -194,8 +195,8 @@ func TestKubernetesTargetsComeAndGo(t *testing.T) {
 	r.stop()
 	r.want(t, "containerd://a", gate.Terminated) // what was seen is still known
 	r.start(t)
-	s.next(t, "get").answer(200, podOf("20", runsB))
-	s.next(t, "20")
+	s.Next(t, "get").Answer(200, podOf("20", runsB))
+	s.Next(t, "20")
 	r.want(t, "containerd://b", gate.Running)
 }
 
@@ -203,38 +204,38 @@ func TestKubernetesTargetsComeAndGo(t *testing.T) {
 // the next request, and a server with a certificate of another authority is asked once
 // ca.crt has it, not before.
 func TestKubernetesRotation(t *testing.T) {
-	s, after := newPodServer(t), newOtherServer(t)
+	s, after := apitest.NewServer(t), newOtherServer(t)
 	r := newPodRun(t, s)
 	r.start(t)
-	s.next(t, "get").answer(200, podOf("10", runsA))
-	r.file(t, "token", "secret-2\n")
-	w := s.next(t, "10")
-	w.open()
+	s.Next(t, "get").Answer(200, podOf("10", runsA))
+	r.File(t, "token", "secret-2\n")
+	w := s.Next(t, "10")
+	w.Open()
 	r.log(t, "watching the pod")
-	r.file(t, "token", "secret-3")
-	ca := s.ca()
-	r.at(t, after)
-	r.file(t, "ca.crt", ca)
-	w.end()
+	r.File(t, "token", "secret-3")
+	ca := s.CA()
+	r.At(t, after)
+	r.File(t, "ca.crt", ca)
+	w.End()
 	r.log(t, "level=WARN", "certificate")
-	r.file(t, "ca.crt", after.ca())
-	w = after.next(t, "get")
-	if got := w.r.Header.Get("Authorization"); got != "Bearer secret-3" {
+	r.File(t, "ca.crt", after.CA())
+	w = after.Next(t, "get")
+	if got := w.R.Header.Get("Authorization"); got != "Bearer secret-3" {
 		t.Errorf("authorized by %q, want the third token", got)
 	}
-	w.answer(200, podOf("11", runsB))
-	after.next(t, "11").open()
+	w.Answer(200, podOf("11", runsB))
+	after.Next(t, "11").Open()
 	r.log(t, "level=INFO", "watching the pod")
 	r.want(t, "containerd://b", gate.Running)
 }
 
 // 8 readers and a writer at once while 200 events come: no race, and the last event wins.
 func TestKubernetesConcurrency(t *testing.T) {
-	s := newPodServer(t)
+	s := apitest.NewServer(t)
 	r := newPodRun(t, s)
 	r.start(t)
-	s.next(t, "get").answer(200, podOf("10", runsA))
-	w := s.next(t, "10").open()
+	s.Next(t, "get").Answer(200, podOf("10", runsA))
+	w := s.Next(t, "10").Open()
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	for range 8 {
@@ -264,11 +265,11 @@ func TestKubernetesConcurrency(t *testing.T) {
 		}
 	})
 	for range 100 {
-		w.event("MODIFIED", podOf("11", runsA))
-		w.event("MODIFIED", podOf("12", runsB))
+		w.Event("MODIFIED", podOf("11", runsA))
+		w.Event("MODIFIED", podOf("12", runsB))
 	}
-	w.cut()
-	s.next(t, "12")
+	w.Cut()
+	s.Next(t, "12")
 	close(stop)
 	wg.Wait()
 	r.want(t, "containerd://b", gate.Running)
@@ -276,8 +277,12 @@ func TestKubernetesConcurrency(t *testing.T) {
 
 // What is asked at every turn of a probe allocates nothing.
 func TestKubernetesAllocatesNothing(t *testing.T) {
-	r := newPodRun(t, newPodServer(t))
-	r.see(aPodOf(t, ``, `"containerStatuses":[`+endsA+`]`), func(string) {})
+	s := apitest.NewServer(t)
+	r := newPodRun(t, s)
+	r.start(t)
+	s.Next(t, "get").Answer(200, podOf("10", endsA))
+	s.Next(t, "10").Open()
+	r.log(t, "watching the pod")
 	if n := testing.AllocsPerRun(100, func() { r.Instance("app"); r.Describe("app"); r.Up() }); n != 0 {
 		t.Errorf("%v allocations, want 0", n)
 	}
@@ -285,20 +290,19 @@ func TestKubernetesAllocatesNothing(t *testing.T) {
 
 // After Run no goroutine is left, whatever it was doing: asking, watching or waiting.
 func TestKubernetesLeavesNothing(t *testing.T) {
-	s := newPodServer(t)
+	s := apitest.NewServer(t)
 	before := runtime.NumGoroutine()
 	for _, at := range []string{"asking", "watching", "waiting"} {
-		r := newPodRun(t, s)
-		r.retryMin, r.retryMax = time.Hour, time.Hour
+		r := newPodRun(t, s, func(p *kubernetes.Pace) { p.RetryMin, p.RetryMax = time.Hour, time.Hour })
 		r.start(t)
-		get := s.next(t, "get")
+		get := s.Next(t, "get")
 		switch at {
 		case "watching":
-			get.answer(200, podOf("10", runsA))
-			s.next(t, "10").open()
+			get.Answer(200, podOf("10", runsA))
+			s.Next(t, "10").Open()
 			r.log(t, "watching the pod")
 		case "waiting":
-			get.answer(403, podForbidden)
+			get.Answer(403, podForbidden)
 			r.log(t, "level=WARN")
 		}
 		r.stop()

@@ -16,15 +16,15 @@ import (
 // A log that asks the source something itself, or that nobody reads, does not hold up the
 // source: it is written with no lock held.
 func TestKubernetesLogsWithoutLocks(t *testing.T) {
+	own := seen(t, podOf("10", ""))
 	synctest.Test(t, func(t *testing.T) {
 		stuck, logged := make(chan struct{}), make(chan string, 10)
 		var k *Source
-		k = New(slog.New(testutil.LogFunc(func(line string) {
+		k = New(own, slog.New(testutil.LogFunc(func(line string) {
 			k.Describe("app")
 			logged <- line
 			<-stuck
 		})))
-		k.see(aPodOf(t, ``, ``), nil)
 		k.Watch(appTarget("app", "nobody"))
 		k.Watch(appTarget("another", "nobody"))
 		ctx, cancel := context.WithCancel(t.Context())

@@ -6,75 +6,17 @@ package kubernetes
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/prober-exporter/prober_exporter/gate"
+	"github.com/prober-exporter/prober_exporter/kubernetes"
 	"github.com/prober-exporter/prober_exporter/prober/instance"
 )
 
-// pod is the part of a pod that a kubelet's worker reads.
-type pod struct {
-	Metadata struct {
-		Name              string     `json:"name"`
-		UID               string     `json:"uid"`
-		ResourceVersion   string     `json:"resourceVersion"`
-		DeletionTimestamp *time.Time `json:"deletionTimestamp"`
-	} `json:"metadata"`
-	Spec struct {
-		RestartPolicy  string      `json:"restartPolicy"`
-		Containers     []container `json:"containers"`
-		InitContainers []container `json:"initContainers"`
-	} `json:"spec"`
-	Status struct {
-		Phase      string `json:"phase"`
-		Conditions []struct {
-			Type   string `json:"type"`
-			Status string `json:"status"`
-		} `json:"conditions"`
-		ContainerStatuses     []containerStatus `json:"containerStatuses"`
-		InitContainerStatuses []containerStatus `json:"initContainerStatuses"`
-	} `json:"status"`
+// pod is a pod as a kubelet's worker reads it.
+type pod kubernetes.Pod
 
-	gone bool // deleted: no pod with this UID comes again
-}
-
-// container is a container of a pod's spec. An init container with a restart policy of its
-// own is a sidecar.
-type container struct {
-	Name               string `json:"name"`
-	RestartPolicy      string `json:"restartPolicy"`
-	RestartPolicyRules []struct {
-		Action    string `json:"action"`
-		ExitCodes *struct {
-			Operator string `json:"operator"`
-			Values   []int  `json:"values"`
-		} `json:"exitCodes"`
-	} `json:"restartPolicyRules"`
-}
-
-type containerStatus struct {
-	Name        string         `json:"name"`
-	ContainerID string         `json:"containerID"`
-	State       containerState `json:"state"`
-	LastState   containerState `json:"lastState"`
-}
-
-type containerState struct {
-	Waiting *struct {
-		Reason string `json:"reason"`
-	} `json:"waiting"`
-	Running *struct {
-		StartedAt time.Time `json:"startedAt"`
-	} `json:"running"`
-	Terminated *terminated `json:"terminated"`
-}
-
-type terminated struct {
-	ContainerID string    `json:"containerID"`
-	ExitCode    int       `json:"exitCode"`
-	Reason      string    `json:"reason"`
-	StartedAt   time.Time `json:"startedAt"`
-}
+// container is a container as a kubelet restarts it.
+type container kubernetes.Container
 
 // restartAll is the action of a restart rule that restarts every container of the pod.
 const restartAll = "RestartAllContainers"
@@ -82,12 +24,12 @@ const restartAll = "RestartAllContainers"
 // container returns a container of the spec, and whether it is one that a kubelet
 // probes: a regular one or a sidecar.
 func (p *pod) container(name string) (c container, found, probed bool) {
-	named := func(c container) bool { return c.Name == name }
+	named := func(c kubernetes.Container) bool { return c.Name == name }
 	if i := slices.IndexFunc(p.Spec.Containers, named); i >= 0 {
-		return p.Spec.Containers[i], true, true
+		return container(p.Spec.Containers[i]), true, true
 	}
 	if i := slices.IndexFunc(p.Spec.InitContainers, named); i >= 0 {
-		c := p.Spec.InitContainers[i]
+		c := container(p.Spec.InitContainers[i])
 		return c, true, c.RestartPolicy == "Always"
 	}
 	return container{}, false, false
@@ -95,9 +37,9 @@ func (p *pod) container(name string) (c container, found, probed bool) {
 
 // status returns the status of a container: the regular one if that has an ID, else that of an
 // init container (kubelet rule 4.5), else nil.
-func (p *pod) status(name string) *containerStatus {
-	for _, list := range [...][]containerStatus{p.Status.ContainerStatuses, p.Status.InitContainerStatuses} {
-		i := slices.IndexFunc(list, func(s containerStatus) bool { return s.Name == name })
+func (p *pod) status(name string) *kubernetes.ContainerStatus {
+	for _, list := range [...][]kubernetes.ContainerStatus{p.Status.ContainerStatuses, p.Status.InitContainerStatuses} {
+		i := slices.IndexFunc(list, func(s kubernetes.ContainerStatus) bool { return s.Name == name })
 		if i >= 0 && list[i].ContainerID != "" {
 			return &list[i]
 		}
@@ -109,7 +51,7 @@ func (p *pod) status(name string) *containerStatus {
 // has one.
 func (p *pod) misnamed(name string) string {
 	switch _, found, probed := p.container(name); {
-	case p.gone || probed:
+	case p.Gone || probed:
 		return ""
 	case found:
 		return fmt.Sprintf("container %q is an init container that ends: the agent does not probe it", name)
@@ -120,7 +62,7 @@ func (p *pod) misnamed(name string) string {
 
 // instance returns what a kubelet's worker sees of a container (rules 4.4 to 4.9).
 func (p *pod) instance(name string) gate.Instance {
-	if p.gone {
+	if p.Gone {
 		return gate.Instance{Final: true, Deleting: true}
 	}
 	if p.Status.Phase == "Failed" || p.Status.Phase == "Succeeded" {
@@ -167,12 +109,12 @@ func (p *pod) details(name string) instance.Details {
 
 // anyStatus is status for the reader of a page. It includes a container that has never run,
 // which has no ID but may have a reason.
-func (p *pod) anyStatus(name string) *containerStatus {
+func (p *pod) anyStatus(name string) *kubernetes.ContainerStatus {
 	if s := p.status(name); s != nil {
 		return s
 	}
-	for _, list := range [...][]containerStatus{p.Status.ContainerStatuses, p.Status.InitContainerStatuses} {
-		if i := slices.IndexFunc(list, func(s containerStatus) bool { return s.Name == name }); i >= 0 {
+	for _, list := range [...][]kubernetes.ContainerStatus{p.Status.ContainerStatuses, p.Status.InitContainerStatuses} {
+		if i := slices.IndexFunc(list, func(s kubernetes.ContainerStatus) bool { return s.Name == name }); i >= 0 {
 			return &list[i]
 		}
 	}
@@ -194,7 +136,7 @@ func (p *pod) restartsAll() bool {
 			return true
 		}
 	}
-	for _, list := range [...][]containerStatus{p.Status.ContainerStatuses, p.Status.InitContainerStatuses} {
+	for _, list := range [...][]kubernetes.ContainerStatus{p.Status.ContainerStatuses, p.Status.InitContainerStatuses} {
 		for _, s := range list {
 			if s.State.Terminated == nil {
 				continue

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/gate"
+	"github.com/prober-exporter/prober_exporter/internal/testutil/apitest"
 	"github.com/prober-exporter/prober_exporter/prober/instance"
 )
 
@@ -175,11 +176,11 @@ func TestKubernetesDetails(t *testing.T) {
 // 3 changes of what is known beside the instance are told: why it waits, that it has
 // ended, and another exit code.
 func TestKubernetesTellsOfDetails(t *testing.T) {
-	s := newPodServer(t)
+	s := apitest.NewServer(t)
 	r := newPodRun(t, s)
 	r.start(t)
-	s.next(t, "get").answer(200, podOf("10", ""))
-	w := s.next(t, "10").open()
+	s.Next(t, "get").Answer(200, podOf("10", ""))
+	w := s.Next(t, "10").Open()
 	for _, tt := range []struct {
 		status, message string
 		code            int
@@ -188,7 +189,7 @@ func TestKubernetesTellsOfDetails(t *testing.T) {
 		{`{"name":"app","state":{"waiting":{"reason":"Slow"}},"lastState":{"terminated":{"exitCode":1}}}`, "Slow", 1},
 		{`{"name":"app","state":{"waiting":{"reason":"Slow"}},"lastState":{"terminated":{"exitCode":2}}}`, "Slow", 2},
 	} {
-		w.event("MODIFIED", podOf("11", tt.status))
+		w.Event("MODIFIED", podOf("11", tt.status))
 		r.change(t)
 		d, code := r.Describe("app"), -1
 		if d.ExitCode != nil {
