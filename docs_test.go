@@ -4,6 +4,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -344,5 +345,57 @@ func TestParityPage(t *testing.T) {
 	}
 	if rows < 80 {
 		t.Errorf("the test found only %s rows", strconv.Itoa(rows))
+	}
+}
+
+// The parts of examples/kubernetes/readiness-gate.yaml agree: the agent's file loads, and its
+// condition is the pod's readiness gate and the one that the policy lets through. All else of
+// the pod is that of pod.yaml.
+func TestReadinessGateExample(t *testing.T) {
+	text, err := os.ReadFile("examples/kubernetes/readiness-gate.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, pod, _ := strings.Cut(string(text), "\n---\napiVersion: v1\nkind: Pod\n")
+	_, configMap, _ := strings.Cut(whole, "kind: ConfigMap\n")
+	var file struct{ Data map[string]string }
+	var gates struct {
+		Spec struct {
+			ReadinessGates []struct {
+				ConditionType string `yaml:"conditionType"`
+			} `yaml:"readinessGates"`
+		}
+	}
+	if err := errors.Join(yaml.Unmarshal([]byte(configMap), &file), yaml.Unmarshal([]byte(pod), &gates)); err != nil {
+		t.Fatal(err)
+	}
+	cfg, notices, err := config.Load("prober.yml", []byte(file.Data["prober.yml"]), os.LookupEnv)
+	if err != nil || cfg.Kubernetes == nil || len(cfg.Kubernetes.PodConditions) != 1 || len(gates.Spec.ReadinessGates) != 1 {
+		t.Fatalf("the file is %+v (%v, %v), the gates are %+v", cfg, notices, err, gates)
+	}
+	is := cfg.Kubernetes.PodConditions[0].Type
+	if is != gates.Spec.ReadinessGates[0].ConditionType || !strings.Contains(whole, `expression: "'`+is+`'"`) {
+		t.Errorf("the condition is %s, the gates are %+v", is, gates.Spec.ReadinessGates)
+	}
+
+	plain, err := os.ReadFile("examples/kubernetes/pod.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var gated, without any
+	if err := errors.Join(yaml.Unmarshal([]byte("kind: Pod\n"+pod), &gated), yaml.Unmarshal([]byte(strings.SplitAfter(string(plain), "\n---\n")[1]), &without)); err != nil {
+		t.Fatal(err)
+	}
+	spec := gated.(map[string]any)["spec"].(map[string]any)
+	for _, key := range []string{"serviceAccountName", "automountServiceAccountToken", "readinessGates"} {
+		delete(spec, key)
+	}
+	delete(gated.(map[string]any)["metadata"].(map[string]any), "namespace")
+	volumes := spec["volumes"].([]any)
+	spec["volumes"] = volumes[:1]
+	agent := spec["initContainers"].([]any)[0].(map[string]any)
+	agent["volumeMounts"] = agent["volumeMounts"].([]any)[:1]
+	if where := beyond(gated, without); where != "" {
+		t.Errorf("the pod has %s, pod.yaml has not", where)
 	}
 }

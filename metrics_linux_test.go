@@ -96,7 +96,8 @@ func labelNames(mf *dto.MetricFamily) string {
 func TestMetricsPage(t *testing.T) {
 	rows, reasons := metricRows(t)
 	app := agenttest.NewApp(t)
-	busy := start(t, agenttest.Flags(testutil.Write(t, fmt.Sprintf(`targets:
+	busy := start(t, agenttest.Flags(testutil.Write(t, fmt.Sprintf(`kubernetes: {events: true}
+targets:
   - name: app
     instance: {source: listener}
     startupProbe: {httpGet: {port: %[1]s}, periodSeconds: 0.1}

@@ -44,7 +44,7 @@ func newHandlers(o *Options, l *loader, lostLines func() uint64) (handlers, erro
 	// a registry with all collectors.
 	others, all := prometheus.NewRegistry(), prometheus.NewRegistry()
 	unknown := collector.NewUnknownTargets(web.HealthEndpoints()...)
-	own := []prometheus.Collector{&l.result, unknown, collector.NewLogLines(lostLines), versioncollector.NewCollector("prober_exporter")}
+	own := []prometheus.Collector{&l.result, unknown, collector.NewLogLines(lostLines), collector.NewKubernetes(l.pod.Counts), versioncollector.NewCollector("prober_exporter")}
 	if !o.NoOwnMetrics {
 		own = append(own, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	}

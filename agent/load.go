@@ -21,6 +21,7 @@ import (
 
 	"github.com/prober-exporter/prober_exporter/collector"
 	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/podstatus"
 	"github.com/prober-exporter/prober_exporter/prober"
 	"github.com/prober-exporter/prober_exporter/restart"
 	"github.com/prober-exporter/prober_exporter/web"
@@ -34,6 +35,7 @@ type loader struct {
 	file    string
 	log     *slog.Logger
 	manager *prober.Manager
+	pod     *podstatus.Writer
 	result  collector.Reload
 	running atomic.Pointer[config.Config]
 	ended   atomic.Pointer[web.Load] // how the last load ended; nil if there was none
@@ -144,6 +146,7 @@ func (l *loader) apply(c candidate) error {
 	}
 	l.restarter.Apply(c.cfg)
 	l.running.Store(c.cfg)
+	l.pod.Apply(c.cfg)
 	l.note(func() { l.log.Info("configuration loaded", "file", l.file, "targets", len(c.cfg.Targets)) })
 	l.warnOfFiles(c.cfg)
 	if os.Getenv("GOGC") == "" {

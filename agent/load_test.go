@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
+	"github.com/prober-exporter/prober_exporter/podstatus"
 	"github.com/prober-exporter/prober_exporter/prober"
 	"github.com/prober-exporter/prober_exporter/restart"
 )
@@ -37,7 +38,7 @@ func TestLoadLogsWithoutLocks(t *testing.T) {
 		var log strings.Builder
 		handler := &again{Handler: slog.NewTextHandler(&log, nil)}
 		m := prober.New(prober.Options{})
-		l := &loader{file: testutil.Write(t, content), log: slog.New(handler), manager: m, restarter: restart.New(restart.Options{Prober: m})}
+		l := &loader{file: testutil.Write(t, content), log: slog.New(handler), manager: m, restarter: restart.New(restart.Options{Prober: m}), pod: podstatus.New(podstatus.Options{Prober: m})}
 		err := error(nil)
 		handler.load = func() { err = l.load() }
 		if got := l.load(); fmt.Sprint(got) != fmt.Sprint(err) || handler.load != nil {

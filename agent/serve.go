@@ -17,6 +17,8 @@ import (
 	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/prometheus/common/version"
 
+	"github.com/prober-exporter/prober_exporter/kubernetes"
+	"github.com/prober-exporter/prober_exporter/podstatus"
 	"github.com/prober-exporter/prober_exporter/prober"
 	"github.com/prober-exporter/prober_exporter/prober/action/exec"
 	"github.com/prober-exporter/prober_exporter/restart"
@@ -35,9 +37,8 @@ func Run(ctx context.Context, o *Options, lines *Log) error {
 	defer signal.Stop(signals)
 
 	limitMemory(log, memlimit.FromCgroup)
-	p := &process{o: o, log: log, manager: prober.New(prober.Options{Logger: log, MaxInFlight: o.MaxInFlight})}
-	p.restarter = restart.New(restart.Options{Prober: p.manager, Logger: log})
-	l := &loader{file: o.ConfigFile, log: log, manager: p.manager, restarter: p.restarter, maxInFlight: o.MaxInFlight}
+	p := newProcess(o, log)
+	l := &loader{file: o.ConfigFile, log: log, manager: p.manager, restarter: p.restarter, pod: p.pod, maxInFlight: o.MaxInFlight}
 	collectAgain := collectNoGarbage()
 	defer collectAgain()
 	first := l.read(nil)
@@ -110,9 +111,30 @@ type process struct {
 	log       *slog.Logger
 	manager   *prober.Manager
 	restarter *restart.Restarter
+	pod       *podstatus.Writer
 	servers   *servers
-	workers   sync.WaitGroup // goroutines other than the manager's, the restarter's and the servers'
+	workers   sync.WaitGroup // goroutines other than the manager's, the restarter's, the writer's and the servers'
 	stop      context.CancelFunc
+}
+
+// newProcess returns a process in which nothing runs yet.
+func newProcess(o *Options, log *slog.Logger) *process {
+	pod := kubernetes.NewFollower(kubernetes.InPod(), kubernetes.DefaultPace(), log)
+	manager := prober.New(prober.Options{Logger: log, MaxInFlight: o.MaxInFlight, Pod: pod})
+	writer := podstatus.New(podstatus.Options{Prober: manager, Pod: pod, Logger: log})
+	restarter := restart.New(restart.Options{Prober: manager, Logger: log, Told: func(target string, a restart.Act) { tellPod(writer, target, a) }})
+	return &process{o: o, log: log, manager: manager, restarter: restarter, pod: writer}
+}
+
+// tellPod makes events of an act that begins or has failed.
+func tellPod(w *podstatus.Writer, target string, a restart.Act) {
+	switch act := (podstatus.Act{Target: target, Kind: a.Kind, Handler: a.Handler}); a.Result {
+	case "": // it begins
+		w.Acted(act)
+	case restart.Failed:
+		act.Failure = a.Message
+		w.Acted(act)
+	}
 }
 
 // close ends everything at once and waits for the end.
@@ -120,6 +142,7 @@ func (p *process) close() {
 	p.restarter.Stop()
 	p.servers.close()
 	p.restarter.Close()
+	p.pod.Close() // before the manager stops, which calls for a last word
 	p.manager.Close()
 	p.stop() // last: it ends the reaper of the processes that probes leave behind
 	p.workers.Wait()
@@ -140,7 +163,10 @@ func (p *process) shutDown(signals <-chan os.Signal) {
 		}
 		ctx, drained := context.WithTimeout(ctx, drainTime)
 		defer drained()
+		var finishing sync.WaitGroup
+		finishing.Go(func() { p.pod.Finish(ctx) })
 		p.servers.shutdown(ctx)
+		finishing.Wait()
 		stopping.Wait()
 		p.close()
 	})

@@ -19,6 +19,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/gate"
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
+	"github.com/prober-exporter/prober_exporter/podstatus"
 	"github.com/prober-exporter/prober_exporter/prober"
 	"github.com/prober-exporter/prober_exporter/prober/action"
 )
@@ -251,6 +252,35 @@ prober_exporter_unknown_target_requests_total{endpoint="live"} 1
 prober_exporter_unknown_target_requests_total{endpoint="ready"} 0
 `
 	if err := promtest.CollectAndCompare(c, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+}
+
+// What is written to the pod has all its series from the beginning, and none while nothing is
+// written.
+func TestKubernetes(t *testing.T) {
+	counts, on := podstatus.Counts{ConditionsSucceeded: 5, ConditionsFailed: 4, EventsSucceeded: 3, EventsFailed: 2, EventsDropped: 1}, false
+	c := NewKubernetes(func() (podstatus.Counts, bool) { return counts, on })
+	if got := gather(t, c); len(got) != 0 {
+		t.Errorf("without the key there is %v", got)
+	}
+	on = true
+	want := `# HELP prober_exporter_kubernetes_synced Whether the agent's own pod has the conditions that the agent wants it to have.
+# TYPE prober_exporter_kubernetes_synced gauge
+prober_exporter_kubernetes_synced 0
+# HELP prober_exporter_kubernetes_writes_total Writes of conditions and events to the agent's own pod by result.
+# TYPE prober_exporter_kubernetes_writes_total counter
+prober_exporter_kubernetes_writes_total{object="condition",result="failed"} 4
+prober_exporter_kubernetes_writes_total{object="condition",result="succeeded"} 5
+prober_exporter_kubernetes_writes_total{object="event",result="dropped"} 1
+prober_exporter_kubernetes_writes_total{object="event",result="failed"} 2
+prober_exporter_kubernetes_writes_total{object="event",result="succeeded"} 3
+`
+	if err := promtest.CollectAndCompare(c, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+	counts.Synced = true
+	if err := promtest.CollectAndCompare(c, strings.NewReader(strings.Replace(want, "synced 0", "synced 1", 1)), "prober_exporter_kubernetes_synced"); err != nil {
 		t.Error(err)
 	}
 }

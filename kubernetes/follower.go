@@ -13,7 +13,7 @@ import (
 
 // Follower keeps a view of the agent's own pod for any number of readers: one client and one
 // watch serve all of them. While nobody calls Follow, a Follower does nothing and has no
-// goroutine. It never gives up: somebody may correct the environment, the token or the Role
+// goroutine. A Follower never gives up: somebody may correct the environment, the token or the Role
 // meanwhile.
 type Follower struct {
 	log    *slog.Logger

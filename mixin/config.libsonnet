@@ -47,6 +47,7 @@
       ProberExporterNotConfigured: { 'for': '2m', severity: 'critical' },
       ProberExporterUnknownTarget: { 'for': '5m', severity: 'warning' },
       ProberExporterSourceDown: { 'for': '5m', severity: 'warning' },
+      ProberExporterPodNotWritten: { 'for': '1m', severity: 'critical' },
       ProberExporterDown: { 'for': '2m', severity: 'critical' },
       ProberExporterAbsent: { 'for': '10m', severity: 'critical' },
     },

@@ -7,7 +7,6 @@ package apiserver
 
 import (
 	"bytes"
-	"context"
 	"net"
 	"os/exec"
 	"path/filepath"
@@ -24,6 +23,8 @@ type shipped struct {
 	t   *testing.T
 	url string
 	log *bytes.Buffer // to be read when it has ended
+	// end sends a signal, and waits for the exit code. It does nothing if the program has ended.
+	end func(syscall.Signal) (code int)
 }
 
 func ship(t *testing.T, configuration string) *shipped {
@@ -31,20 +32,20 @@ func ship(t *testing.T, configuration string) *shipped {
 	address := "127.0.0.1:" + testutil.Port(t)
 	file := testutil.Write(t, configuration)
 	s := &shipped{t: t, url: "http://" + address, log: new(bytes.Buffer)}
-	ctx, cancel := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, filepath.Join(bin, "prober_exporter"), "--config.file="+file, "--web.listen-address="+address)
+	cmd := exec.Command(filepath.Join(bin, "prober_exporter"), "--config.file="+file, "--web.listen-address="+address)
 	cmd.Stdout, cmd.Stderr = s.log, s.log
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
-		cancel()
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		cancel()
+	s.end = func(signal syscall.Signal) int {
+		cmd.Process.Signal(signal)
 		cmd.Wait()
-		if code := cmd.ProcessState.ExitCode(); code != 0 {
-			t.Errorf("exit code %d after SIGTERM, want 0", code)
+		return cmd.ProcessState.ExitCode()
+	}
+	t.Cleanup(func() {
+		if cmd.ProcessState == nil && s.end(syscall.SIGTERM) != 0 {
+			t.Errorf("exit code %d after SIGTERM, want 0", cmd.ProcessState.ExitCode())
 		}
 		if t.Failed() {
 			t.Logf("its log:\n%s", s.log)

@@ -87,6 +87,12 @@
             which + ' cannot ask its source {{ $labels.source }} which instances run. It does not see restarts.',
           ),
           $._alert(
+            'ProberExporterPodNotWritten',
+            '%s == 0' % p.of('prober_exporter_kubernetes_synced'),
+            'The pod of the agent {{ $labels.instance }} does not say what the agent says.',
+            which + ' cannot write the conditions of its pod. A pod that is not ready may get traffic, and one that is ready none.',
+          ),
+          $._alert(
             'ProberExporterDown',
             '%s == 0' % p.scrapes,
             'The agent {{ $labels.instance }} cannot be scraped.',

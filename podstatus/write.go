@@ -1,0 +1,168 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package podstatus
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/kubernetes"
+)
+
+// sync writes those words that the pod does not say.
+func (r *run) sync(ctx context.Context, words []word, reconcile bool, now time.Time) error {
+	p := r.o.Pod.Pod()
+	switch {
+	case r.over:
+		return nil
+	case len(words) == 0:
+		r.synced.Store(true)
+		return nil
+	case p == nil:
+		r.synced.Store(false)
+		return nil
+	case p.Gone:
+		r.ends()
+		return nil
+	}
+	write := plan(words, r.is(p, reconcile, now), now)
+	if len(write) == 0 {
+		r.synced.Store(true) // which says nothing about the API server: a back-off goes on
+		return nil
+	}
+	if now.Before(r.retry) {
+		r.synced.Store(false)
+		r.lookBy(r.retry)
+		return nil
+	}
+	return r.write(ctx, p, write)
+}
+
+// is returns what the pod says: what the API server answered last or, when it is time to
+// compare, what the watch shows.
+func (r *run) is(p *kubernetes.Pod, reconcile bool, now time.Time) func(string) (kubernetes.PodCondition, bool) {
+	shown := conditions(p)
+	trust := reconcile && r.o.Pod.Up() && now.Sub(r.memory.saidAt) >= watchLag
+	return func(kind string) (kubernetes.PodCondition, bool) {
+		said, spoken := r.memory.said[kind]
+		seen, there := shown[kind]
+		switch {
+		case !spoken:
+			return seen, there
+		case !trust:
+			return said, true
+		case !there: // somebody has removed the condition: the condition comes back unchanged
+			return said, false
+		}
+		return seen, true
+	}
+}
+
+// write patches the status of the pod.
+func (r *run) write(ctx context.Context, p *kubernetes.Pod, write []kubernetes.PodCondition) error {
+	client := r.o.Pod.Client()
+	self, err := client.Self()
+	if err == nil {
+		var after kubernetes.Pod
+		if err = client.PatchStatus(ctx, self, statusPatch(p.Metadata.UID, write), &after); err == nil {
+			r.counts.conditions.Add(1)
+			r.wrote(p, write, &after)
+			return nil
+		}
+		if ctx.Err() != nil {
+			return err // the agent has cut the request short
+		}
+	}
+	r.counts.failedConditions.Add(1)
+	r.synced.Store(false)
+	if r.isAnother(ctx, self, p, err) {
+		r.ends()
+		return nil
+	}
+	return err
+}
+
+// statusPatch returns the patch that writes conditions to the pod with that UID, and to no
+// other of its name.
+func statusPatch(uid string, write []kubernetes.PodCondition) any {
+	return map[string]any{
+		"metadata": map[string]any{"uid": uid},
+		"status":   map[string]any{"conditions": write},
+	}
+}
+
+// isAnother reports whether an error of a patch means that the pod is no more.
+func (r *run) isAnother(ctx context.Context, self kubernetes.Self, p *kubernetes.Pod, err error) bool {
+	e, ok := errors.AsType[*kubernetes.Error](err)
+	switch {
+	case !ok:
+		return false
+	case e.Trouble == kubernetes.TroubleMissing:
+		return true
+	case e.Trouble != kubernetes.TroubleConflict && e.Trouble != kubernetes.TroubleInvalid:
+		return false
+	}
+	var now kubernetes.Pod
+	err = r.o.Pod.Client().Get(ctx, self, &now)
+	e, ok = errors.AsType[*kubernetes.Error](err)
+	return err == nil && now.Metadata.UID != "" && now.Metadata.UID != p.Metadata.UID ||
+		ok && e.Trouble == kubernetes.TroubleMissing
+}
+
+// wrote records a write, and logs the conditions whose status has changed.
+func (r *run) wrote(p *kubernetes.Pod, write []kubernetes.PodCondition, after *kubernetes.Pod) {
+	r.memory.saidAt = time.Now()
+	was, is := conditions(p), conditions(after)
+	if r.memory.said == nil {
+		r.memory.said = map[string]kubernetes.PodCondition{}
+	}
+	for _, c := range write {
+		before, spoken := r.memory.said[c.Type]
+		if !spoken {
+			before = was[c.Type]
+		}
+		answer, there := is[c.Type]
+		if !there {
+			answer = c
+		}
+		r.memory.said[c.Type] = answer
+		if before.Status != c.Status {
+			r.log.Info("pod condition changed", "type", c.Type, "status", c.Status, "reason", c.Reason, "message", c.Message)
+		}
+	}
+	r.well()
+}
+
+// well records that a write has succeeded.
+func (r *run) well() {
+	r.failures, r.retry = 0, time.Time{}
+	r.synced.Store(true)
+	if r.told != 0 {
+		r.told = 0
+		r.log.Info("the pod has its conditions again")
+	}
+}
+
+// ends records that the pod is no more: another of its name has an agent of its own.
+func (r *run) ends() {
+	r.over = true
+	r.synced.Store(true)
+	r.log.Info("the pod is gone: its conditions are not written any more")
+}
+
+// fail plans the next try after an error, and logs each kind of error once.
+func (r *run) fail(err error) {
+	r.failures++
+	var after time.Duration
+	if e, ok := errors.AsType[*kubernetes.Error](err); ok {
+		after = e.After
+		if r.told&e.Trouble == 0 {
+			r.log.Warn("cannot write the conditions of the pod", "err", err)
+		}
+		r.told |= e.Trouble
+	}
+	r.retry = time.Now().Add(backOff(r.failures, after))
+	r.lookBy(r.retry)
+}
