@@ -4,12 +4,21 @@
 package agent
 
 import (
+	"log/slog"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 
+	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/gate"
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 	"github.com/prober-exporter/prober_exporter/internal/testutil/agenttest"
+	"github.com/prober-exporter/prober_exporter/internal/testutil/apitest"
+	"github.com/prober-exporter/prober_exporter/kubernetes"
+	"github.com/prober-exporter/prober_exporter/podstatus"
+	"github.com/prober-exporter/prober_exporter/prober"
+	"github.com/prober-exporter/prober_exporter/restart"
 )
 
 // A reload turns on what is written to the pod, a refused one leaves it on, and another turns
@@ -56,5 +65,40 @@ func TestReloadOfPodStatus(t *testing.T) {
 	reload(without, 200)
 	if got := written(); got != "" {
 		t.Errorf("without the key again %s is %q", synced, got)
+	}
+}
+
+// An act that begins is an event of the pod, and one that has failed is another. An act that
+// has succeeded, was dropped, or would have been done is none.
+func TestActsAreEvents(t *testing.T) {
+	cfg, _, err := config.Load("prober.yml", []byte("kubernetes: {events: true}\ntargets: []\n"), os.LookupEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, log := apitest.NewServer(t), slog.New(slog.DiscardHandler)
+	pod := kubernetes.NewFollower(apitest.NewPod(t, s).Env(), kubernetes.DefaultPace(), log)
+	manager := prober.New(prober.Options{Pod: pod})
+	defer manager.Close()
+	w := podstatus.New(podstatus.Options{Prober: manager, Pod: pod, Logger: log})
+	defer w.Close()
+	w.Apply(cfg)
+	s.Next(t, "get").Answer(200, `{"metadata":{"name":"web-0","uid":"u1","resourceVersion":"10"}}`)
+	s.Next(t, "10").Open()
+	for _, result := range append([]restart.Result{""}, restart.Succeeded, restart.Stale, restart.DryRun, restart.Failed) {
+		tellPod(w, "shop", restart.Act{Kind: gate.Liveness, Handler: "signal", Result: result, Message: "it lives on"})
+	}
+	for _, want := range []string{
+		`"message":"Target shop failed liveness probe, will be restarted by signal"`,
+		`"message":"Target shop failed liveness probe, restart by signal failed: it lives on"`,
+	} {
+		c := s.Next(t, "event")
+		if !strings.Contains(c.Body, want) {
+			t.Errorf("created %s, want %s", c.Body, want)
+		}
+		c.Answer(201, "{}")
+	}
+	testutil.Until(t, "two events are written", func() bool { c, _ := w.Counts(); return c.EventsSucceeded == 2 })
+	if c, _ := w.Counts(); c.EventsFailed+c.EventsDropped != 0 || len(s.Calls) != 0 {
+		t.Errorf("%+v", c)
 	}
 }

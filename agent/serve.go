@@ -126,13 +126,13 @@ func newProcess(o *Options, log *slog.Logger) *process {
 	return &process{o: o, log: log, manager: manager, restarter: restarter, pod: writer}
 }
 
-// tellPod makes events of an act that begins or has failed.
+// tellPod makes an event of an act that begins, whose result is empty, or that has failed.
 func tellPod(w *podstatus.Writer, target string, a restart.Act) {
-	switch act := (podstatus.Act{Target: target, Kind: a.Kind, Handler: a.Handler}); a.Result {
-	case "": // it begins
-		w.Acted(act)
-	case restart.Failed:
+	act := podstatus.Act{Target: target, Kind: a.Kind, Handler: a.Handler}
+	if a.Result == restart.Failed {
 		act.Failure = a.Message
+	}
+	if a.Result == "" || a.Result == restart.Failed {
 		w.Acted(act)
 	}
 }

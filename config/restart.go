@@ -216,7 +216,7 @@ func (d *decoder) noticeDrain(items []value, c *Config) {
 	if host, _ := d.lookupEnv("KUBERNETES_SERVICE_HOST"); host == "" || d.failed() {
 		return
 	}
-	if slices.ContainsFunc(c.Targets, func(t Target) bool { return t.Instance.Source == SourceKubernetes }) {
+	if c.Kubernetes != nil || slices.ContainsFunc(c.Targets, func(t Target) bool { return t.Instance.Source == SourceKubernetes }) {
 		return
 	}
 	for i := range c.Targets {

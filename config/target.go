@@ -41,8 +41,8 @@ func (d *decoder) config(root *yaml.Node) *Config {
 			c.Targets = append(c.Targets, t)
 		}
 	}
-	d.noticeDrain(items, c)
 	c.Kubernetes = d.kubernetes(o.get("kubernetes"), lines)
+	d.noticeDrain(items, c)
 	return c
 }
 

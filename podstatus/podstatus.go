@@ -26,6 +26,8 @@ type Prober interface {
 	Status(d prober.Detail) prober.Status
 	Target(name string, d prober.Detail) (prober.TargetStatus, bool)
 	Subscribe(also ...prober.Interest) *prober.Subscription
+	// Terminate says that the pod is being deleted.
+	Terminate()
 }
 
 // Options configures a Writer.

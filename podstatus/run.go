@@ -129,6 +129,9 @@ func (r *run) loop(ctx context.Context) {
 		case <-sub.C:
 			r.lookBy(time.Now().Add(window))
 		case <-r.wake:
+			if p := r.o.Pod.Pod(); p != nil && (p.Metadata.DeletionTimestamp != nil || p.Gone) {
+				r.o.Prober.Terminate() // as a preStop hook does; a second call does nothing
+			}
 			r.lookBy(time.Now().Add(window))
 		case <-last:
 			last, r.retry = nil, time.Time{} // one try, whatever was before

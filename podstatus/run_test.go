@@ -209,9 +209,9 @@ func TestReloads(t *testing.T) {
 	})
 }
 
-// The last word is False for each condition, at once, whatever was before. It is not written
-// while the pod is being deleted, nor when a preStop hook has said so, and nobody waits for it
-// longer than a second.
+// The last word is False for each condition, at once, whatever was before. No last word is
+// written while the pod is being deleted, of which the prober is told, nor when a preStop hook
+// has said so. Nobody waits for the last word longer than a second.
 func TestLastWord(t *testing.T) {
 	const stopping = shopReady + " False AgentStopping the agent stops"
 	for _, tt := range []struct {
@@ -235,7 +235,15 @@ func TestLastWord(t *testing.T) {
 	}
 	inBubble(t, func(w *world) {
 		watch := w.on(cond(shopReady, "True", "ProbesSucceeding", "", w.begin))
+		synctest.Wait()
+		if w.prober.Summary().Terminating {
+			t.Error("terminating before the deletion")
+		}
 		watch.Event("MODIFIED", deleted(podWith(cond(shopReady, "True", "ProbesSucceeding", "", w.begin))))
+		synctest.Wait()
+		if !w.prober.Summary().Terminating {
+			t.Error("the prober is not told of the deletion")
+		}
 		w.quiet(500 * ms)
 		w.finishes(t, "deleted", "", 0)
 	})
