@@ -37,7 +37,10 @@ func (s scrapeLog) Println(v ...any) {
 }
 
 // handlers holds the handlers of the two sorts of listener.
-type handlers struct{ web, health http.Handler }
+type handlers struct {
+	web, health http.Handler
+	healthy     func() bool // whether /-/healthy answers 200
+}
 
 func newHandlers(o *Options, l *loader, lostLines func() uint64) (handlers, error) {
 	// The text format is written without a registry; other formats and filters by name use
@@ -87,5 +90,5 @@ func newHandlers(o *Options, l *loader, lostLines func() uint64) (handlers, erro
 	if err != nil {
 		return handlers{}, fmt.Errorf("%w: %w", ErrUsage, err)
 	}
-	return handlers{web: s.Handler(), health: s.HealthHandler()}, nil
+	return handlers{web: s.Handler(), health: s.HealthHandler(), healthy: s.Healthy}, nil
 }

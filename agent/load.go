@@ -43,6 +43,7 @@ type loader struct {
 	restarter *restart.Restarter
 
 	maxInFlight int // the flag's value; 0: from the limit of open files
+	systemd     *notifier
 
 	mu          sync.Mutex // one load at a time
 	seen        string     // the file at the last load: its digest, or why it could not be read
@@ -63,6 +64,7 @@ type candidate struct {
 func (l *loader) load() error {
 	l.mu.Lock()
 	defer l.unlock()
+	defer l.systemd.reloading()()
 	return l.apply(l.read(nil))
 }
 
@@ -90,6 +92,7 @@ func (l *loader) loadIfChanged() {
 	l.mu.Lock()
 	defer l.unlock()
 	if c := l.read(&l.seen); c.seen != l.seen {
+		defer l.systemd.reloading()()
 		_ = l.apply(c) // it has been logged
 	}
 }

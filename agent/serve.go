@@ -35,10 +35,13 @@ func Run(ctx context.Context, o *Options, lines *Log) error {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGHUP)
 	defer signal.Stop(signals)
+	systemd := newNotifier(log)
+	defer systemd.close()
 
 	limitMemory(log, memlimit.FromCgroup)
 	p := newProcess(o, log)
 	l := &loader{file: o.ConfigFile, log: log, manager: p.manager, restarter: p.restarter, pod: p.pod, maxInFlight: o.MaxInFlight}
+	p.systemd, l.systemd = systemd, systemd
 	collectAgain := collectNoGarbage()
 	defer collectAgain()
 	first := l.read(nil)
@@ -82,6 +85,9 @@ func Run(ctx context.Context, o *Options, lines *Log) error {
 		}
 	})
 	broken := p.servers.start()
+	if systemd != nil {
+		p.workers.Go(func() { systemd.run(background, p.manager, handlers.healthy) })
+	}
 
 	for {
 		select {
@@ -89,6 +95,7 @@ func Run(ctx context.Context, o *Options, lines *Log) error {
 			p.shutDown(signals)
 			return nil
 		case err := <-broken:
+			p.systemd.stopping()
 			p.endWithin(stopTime, signals, func(context.Context) { p.close() })
 			return err
 		case s := <-signals:
@@ -109,6 +116,7 @@ func Run(ctx context.Context, o *Options, lines *Log) error {
 type process struct {
 	o         *Options
 	log       *slog.Logger
+	systemd   *notifier
 	manager   *prober.Manager
 	restarter *restart.Restarter
 	pod       *podstatus.Writer
@@ -151,6 +159,7 @@ func (p *process) close() {
 // shutDown keeps answering during the delay, then closes the listeners and ends the probes.
 func (p *process) shutDown(signals <-chan os.Signal) {
 	p.restarter.Stop() // at once: an agent that goes restarts nobody
+	p.systemd.stopping()
 	p.endWithin(p.o.ShutdownDelay+stopTime, signals, func(ctx context.Context) {
 		// Stop waits for attempts, which may never end, so it runs beside the delay.
 		var stopping sync.WaitGroup

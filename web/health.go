@@ -262,6 +262,9 @@ func (s *Server) agentReady() *report {
 	return rep
 }
 
+// Healthy reports whether /-/healthy answers 200.
+func (s *Server) Healthy() bool { return s.agentHealthy(false).OK }
+
 // agentHealthy answers whether the turns of all probes come on time.
 func (s *Server) agentHealthy(verbose bool) *report {
 	rep := &report{Check: "agent healthy", OK: true}

@@ -60,7 +60,7 @@ func (s *Server) listPage(query url.Values, now time.Time) *listPage {
 			found[st] = append(found[st], i)
 		}
 	}
-	if p.look, p.Headline = looks[worst], headline(status.Summary); !status.Loaded || worst == stateDown {
+	if p.look, p.Headline = looks[worst], Headline(status.Summary); !status.Loaded || worst == stateDown {
 		p.look = looks[stateDead]
 	}
 	switch {
@@ -98,8 +98,8 @@ func (s *Server) listPage(query url.Values, now time.Time) *listPage {
 	return p
 }
 
-// headline sums the state of all targets up in one sentence.
-func headline(sum prober.Summary) string {
+// Headline sums the state of all targets up in one sentence.
+func Headline(sum prober.Summary) string {
 	n, unready := sum.Targets, sum.Targets-sum.Ready
 	switch {
 	case !sum.Loaded:

@@ -163,7 +163,7 @@ func TestHeadline(t *testing.T) {
 		{Loaded: true, Targets: 9, Ready: 7, Live: 8}:          "2 of 9 targets not ready, 1 not live",
 		{Loaded: true, Targets: 9, Ready: 9, Live: 8}:          "1 of 9 targets not live",
 	} {
-		if got := headline(sum); got != want {
+		if got := Headline(sum); got != want {
 			t.Errorf("%+v: %q, want %q", sum, got, want)
 		}
 	}
