@@ -10,13 +10,19 @@ web=http://127.0.0.1:9709
 passed=0 failed=0
 
 check() { # check SENTENCE COMMAND...: the command succeeds within 60 s
-	local sentence=$1 deadline=$((SECONDS + 60))
-	shift
+	within 60 "$@"
+}
+at_once() { # the same of a command that succeeds now
+	within 0 "$@"
+}
+within() {
+	local deadline=$((SECONDS + $1)) sentence=$2
+	shift 2
 	until "$@" >/tmp/said 2>&1; do
 		if [ $SECONDS -ge $deadline ]; then
 			echo "E2E FAIL $sentence"
 			sed 's/^/E2E      /' /tmp/said
-			journalctl --no-pager -o cat -n 20 -u prober_exporter -u shop -u prober-restart@shop | sed 's/^/E2E      /'
+			journalctl --no-pager -o cat -n 20 -u prober_exporter -u shop | sed 's/^/E2E      /'
 			failed=$((failed + 1))
 			return
 		fi
@@ -29,21 +35,21 @@ check() { # check SENTENCE COMMAND...: the command succeeds within 60 s
 answers() { prober_exporter --health.check="$1"; }
 says() { answers "$1" 2>&1 | grep -q "$2"; }
 of() { systemctl show --value --property="$1" "$2"; }
-is() { [ "$($2 "$3" "$4")" = "$1" ]; }
+is() { local want=$1 && shift && [ "$("$@")" = "$want" ]; }
 counted() { says $web/metrics "$1"; }
 
 echo "E2E systemd $(systemctl --version | head -1 | cut -d' ' -f2), kernel $(uname -r)"
 check "systemd-analyze has nothing to say against the units" \
-	systemd-analyze verify /etc/systemd/system/{prober_exporter.service,prober_exporter.socket,prober-restart@shop.service}
+	systemd-analyze verify /etc/systemd/system/{prober_exporter.service,prober_exporter.socket}
 exposure=$(systemd-analyze security --no-pager prober_exporter.service | sed -n 's/.*exposure level[^:]*: \([0-9.]*\).*/\1/p')
 echo "E2E exposure level of prober_exporter.service: $exposure"
 check "the unit is hardened: exposure below 2.0" awk "BEGIN { exit !(\"$exposure\" != \"\" && $exposure < 2.0) }"
 
 check "the unit runs" systemctl is-active prober_exporter.service
-dynamic() { [ "$(stat -c %u "/proc/$(of MainPID prober_exporter)")" -ge 61184 ]; }
-check "it is no user of the machine's" dynamic
+user() { stat -c %U "/proc/$(of MainPID prober_exporter)"; }
+check "it has a user of its own" is prober_exporter user
 check "shop is ready when it runs" answers $health/ready/shop
-check "its restarts are seen by its socket, without privileges" counted 'prober_target_info{.*source="listener"'
+check "its restarts are seen by its process, without privileges" counted 'prober_target_info{.*source="process"'
 check "Prometheus is answered on the socket that systemd holds" counted 'prober_target_ready{.*} 1'
 
 # The exporter restarts: who connects meanwhile waits, nobody is refused.
@@ -61,47 +67,146 @@ wait $!
 check "while it restarts no connection of Prometheus is refused" [ "$refused" = 0 ]
 check "shop is ready again" answers $health/ready/shop
 
-# A reload, a broken file, a mended one.
+# What the agent tells systemd.
+check "systemd shows what the page says" is "The target is ready" of StatusText prober_exporter.service
+
+# A reload, a broken file, a mended one. systemd waits until the file has been read.
 before=$(of MainPID prober_exporter)
 echo 'targets: [{name: shop, readinesProbe: {}}]' >/tmp/broken
 cp /etc/prober_exporter/prober.yml /tmp/good
-cp /tmp/broken /etc/prober_exporter/prober.yml
-systemctl reload prober_exporter.service
-check "a broken file changes nothing" counted 'prober_exporter_config_last_reload_successful 0'
+load() { # load FILE
+	cp "$1" /etc/prober_exporter/prober.yml
+	systemctl reload prober_exporter.service
+}
+load /tmp/broken
+at_once "a broken file changes nothing" counted 'prober_exporter_config_last_reload_successful 0'
 check "shop is still ready" answers $health/ready/shop
-cp /tmp/good /etc/prober_exporter/prober.yml
-systemctl reload prober_exporter.service
-check "a mended file is loaded" counted 'prober_exporter_config_last_reload_successful 1'
+load /tmp/good
+at_once "a mended file is loaded when the reload ends" counted 'prober_exporter_config_last_reload_successful 1'
 check "a reload is no restart" is "$before" of MainPID prober_exporter
 
 # What a kubelet would do.
-pid=$(of MainPID shop)
-prober_exporter --health.check=http://127.0.0.1:8080/deadlock >/dev/null 2>&1 &
+hang() { prober_exporter --health.check=http://127.0.0.1:8080/deadlock >/dev/null 2>&1 & }
+condemned() { says $health/live/shop 'answers 503'; }
 another() { [ "$(of MainPID shop)" != 0 ] && [ "$(of MainPID shop)" != "$pid" ]; }
+state() { is "$1" of ActiveState shop.service; }
+begun() { of ExecMainStartTimestampMonotonic shop.service; } # in microseconds
+pid=$(of MainPID shop)
+hang
 check "a shop that hangs is restarted" another
 check "it is ready after that" answers $health/ready/shop
 check "its restart is counted" counted 'prober_target_restarts_total{.*} 1'
-sleep 10
-check "it was restarted once" counted 'prober_target_restarts_total{.*} 1'
+first=$(begun) pid=$(of MainPID shop)
+hang
+check "it hangs again, and is restarted again" another
+check "the back-off is kept: $((($(begun) - first) / 1000)) ms lie between the restarts" [ $(($(begun) - first)) -ge 10000000 ]
+check "it is ready after that, too" answers $health/ready/shop
+pid=$(of MainPID shop)
+sleep 25
+check "it was restarted twice, once for each hang" counted 'prober_target_restarts_total{.*} 2'
+check "a shop that does not hang is left alone" is "$pid" of MainPID shop
 
-# A service that the exporter does not know is left alone.
-ln -s shop.service /etc/systemd/system/other.service
+# What somebody has stopped stays down.
+hang
+check "a third hang, after the back-off, is answered at once" another
+check "shop is ready" answers $health/ready/shop
+hang
+check "a fourth hang has to wait" condemned
+systemctl stop shop.service
+sleep 45 # longer than the third back-off
+check "a shop that somebody has stopped in the back-off is not started" state inactive
+systemctl restart prober_exporter.service # the next back-off is the first again
+
+# The agent's user may do what the rule of polkit says, and nothing else.
+as_agent() { # as_agent METHOD UNIT
+	setpriv --reuid=prober_exporter --regid=prober_exporter --clear-groups busctl --system call org.freedesktop.systemd1 /org/freedesktop/systemd1 \
+		org.freedesktop.systemd1.Manager "$1" ss "$2" fail
+}
+denied() { ! as_agent "$@" >/tmp/denied 2>&1 && grep -qiE 'denied|authentication' /tmp/denied; }
+at_once "the agent may try to restart shop" as_agent TryRestartUnit shop.service
+sleep 2
+check "which starts nothing that was stopped" state inactive
+at_once "it may not start shop" denied StartUnit shop.service
+systemctl start shop.service
+check "shop is ready again" answers $health/ready/shop
+for method in StopUnit RestartUnit ReloadUnit; do
+	at_once "it may not do $method to shop" denied $method shop.service
+done
+for unit in other.service e2e.service dbus.service prober_exporter.service; do
+	at_once "it may not restart $unit" denied TryRestartUnit $unit
+done
+systemctl start other.service
+other=$(of MainPID other)
+sed 's/unit: shop.service/unit: other.service/' /tmp/good >/tmp/wrong
+load /tmp/wrong
+hang
+logged() { journalctl --no-pager -o cat -u prober_exporter | grep -q "$1"; }
+check "a restart that polkit denies fails, and the log says what is missing" logged 'access denied: a rule of polkit must allow'
+check "the unit that the rule does not name runs on" is "$other" of MainPID other
+load /tmp/good
+pid=$(of MainPID shop)
+check "with the right unit the restart is made up for" another
+
+# An agent that dies leaves a service that runs, whatever it was about to do.
+kill_agent() { systemctl kill --signal=KILL prober_exporter.service; }
+# To an agent that has just begun, a shop that hangs is one that starts: its startup probe takes
+# 60 s to fail.
+later() {
+	within 150 "$@"
+}
+survives() { # survives STEP COMMAND...: the agent is killed once the command succeeds
+	local step=$1
+	shift
+	check "shop is ready" answers $health/ready/shop
+	pid=$(of MainPID shop)
+	hang
+	check "… $step" "$@"
+	kill_agent
+	later "an agent that is killed $step leaves a shop that is restarted" another
+	check "… and runs" state active
+}
+survives "after its verdict" condemned
+mkdir -p /etc/systemd/system/shop.service.d
+printf '[Service]\nExecStop=/bin/sleep 4\nExecStartPre=/bin/sleep 4\n' >/etc/systemd/system/shop.service.d/slow.conf
 systemctl daemon-reload
-systemctl start prober-restart@other
-check "the liveness of an unknown target is 200" says $health/live/other '^\[?\]other unknown target: not probed$'
+survives "while shop is stopped" state deactivating
+survives "while shop is started" state activating
+check "shop is ready" answers $health/ready/shop
 pid=$(of MainPID shop)
-sleep 10
-check "a service that it does not know is not restarted" is "$pid" of MainPID shop
-check "its requests are counted" counted 'prober_exporter_unknown_target_requests_total{endpoint="live"} [1-9]'
-
-pid=$(of MainPID shop)
+hang
+check "shop is stopped" state deactivating
 systemctl stop prober_exporter.socket prober_exporter.service
-sleep 15
-check "without an exporter nobody is restarted" is "$pid" of MainPID shop
+check "an agent that is stopped meanwhile leaves a shop that is restarted" another
+check "… and runs" state active
+rm -r /etc/systemd/system/shop.service.d
+systemctl daemon-reload
+
+# Without an agent nothing happens; with one the hang is seen.
+pid=$(of MainPID shop)
+listens() { (: </dev/tcp/127.0.0.1/8080) 2>/dev/null; }
+check "shop listens" listens
+hang
+sleep 20
+check "without an agent nobody is restarted" is "$pid" of MainPID shop
+systemctl start prober_exporter.socket prober_exporter.service
+later "an agent that comes later sees the hang" another
+check "shop is ready" answers $health/ready/shop
+
+# An agent that hangs is restarted by systemd, and shop is not.
+pid=$(of MainPID shop) restarts=$(of NRestarts prober_exporter.service)
+at_once "the watchdog has not bitten so far" [ "$(journalctl --no-pager -o cat -u prober_exporter | grep -c 'Watchdog timeout')" = 0 ]
+kill -STOP "$(of MainPID prober_exporter)"
+bitten() { logged 'Watchdog timeout'; }
+check "the watchdog sees an agent that is frozen" bitten
+check "which is restarted" is $((restarts + 1)) of NRestarts prober_exporter.service
+check "and answers again" answers $health/ready/shop
+check "shop has not been touched" is "$pid" of MainPID shop
 
 # A broken file at boot: systemd does not give up, and what is mended is loaded.
+systemctl stop prober_exporter.socket prober_exporter.service
 cp /tmp/broken /etc/prober_exporter/prober.yml
-systemctl start prober_exporter.socket prober_exporter.service
+systemctl start prober_exporter.socket
+systemctl start --no-block prober_exporter.service
 often() { [ "$(of NRestarts prober_exporter.service)" -ge 10 ]; }
 check "with a broken file it is started again and again" often
 cp /tmp/good /etc/prober_exporter/prober.yml
