@@ -9,7 +9,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
+	"syscall"
 
 	"github.com/coreos/go-systemd/v22/dbus"
 	bus "github.com/godbus/dbus/v5"
@@ -27,7 +29,7 @@ var ErrNotRunning = errors.New("nothing is restarted")
 func TryRestart(ctx context.Context, unit string) error {
 	conn, err := dbus.NewSystemConnectionContext(ctx)
 	if err != nil {
-		return fmt.Errorf("cannot connect to systemd: the system bus: %w", ended(ctx, err))
+		return unconnected(ctx, err)
 	}
 	defer conn.Close()
 	s := service{conn: conn, unit: unit}
@@ -65,6 +67,15 @@ func TryRestart(ctx context.Context, unit string) error {
 type service struct {
 	conn *dbus.Conn
 	unit string
+}
+
+// unconnected says in plain words why there is no connection.
+func unconnected(ctx context.Context, err error) error {
+	hint := ""
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
+		hint = " (D-Bus hangs up on a user that is not in /etc/passwd, such as that of DynamicUser=)"
+	}
+	return fmt.Errorf("cannot connect to systemd: the system bus: %w%s", ended(ctx, err), hint)
 }
 
 // invocation returns the ID that systemd gives to each start of the service.

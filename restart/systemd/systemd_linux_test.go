@@ -195,6 +195,25 @@ func TestTryRestartNoBus(t *testing.T) {
 	says(t, testutil.Receive(t, ended, "TryRestart"), "cannot connect to systemd: the system bus: context canceled", false)
 }
 
+// A bus that hangs up does so for one reason, mostly.
+func TestTryRestartHungUp(t *testing.T) {
+	socket := t.TempDir() + "/bus"
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path="+socket)
+	ended := make(chan error, 1)
+	go func() { ended <- TryRestart(t.Context(), shop) }()
+	conn, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+	says(t, testutil.Receive(t, ended, "TryRestart"), "(D-Bus hangs up on a user that is not in /etc/passwd, such as that of DynamicUser=)", false)
+}
+
 // What systemd and the bus refuse is said with what to do about it.
 func TestRefused(t *testing.T) {
 	for name, want := range map[string]string{
