@@ -50,7 +50,7 @@ func TryRestart(ctx context.Context, unit string) error {
 	select {
 	case r := <-result:
 		if r != "done" {
-			return fmt.Errorf("systemd did not restart %s: %s", unit, jobResult(r))
+			return fmt.Errorf("systemd did not restart %s: %s", unit, s.why(ctx, r))
 		}
 	case <-ctx.Done():
 		return fmt.Errorf("systemd has not restarted %s yet and goes on: %w", unit, context.Cause(ctx))
@@ -142,11 +142,19 @@ func (s service) stopping(ctx context.Context) bool {
 	return id != 0
 }
 
-// jobResult explains how a job of systemd's ended.
-func jobResult(r string) string {
-	switch r {
+// why explains why a job of systemd's ended without a restart.
+func (s service) why(ctx context.Context, result string) string {
+	switch result {
 	case "failed":
-		return "the service failed to start again (failed)"
+		p, err := s.conn.GetServicePropertyContext(ctx, s.unit, "Result")
+		if err != nil {
+			return "the service failed to start again"
+		}
+		result, _ := p.Value.Value().(string)
+		if result == "start-limit-hit" {
+			return "the service stays down, because it was started too often for StartLimitIntervalSec and StartLimitBurst of its unit (start-limit-hit)"
+		}
+		return "the service failed to start again (" + result + ")"
 	case "timeout":
 		return "the job took longer than its JobTimeoutSec (timeout)"
 	case "canceled":
@@ -154,7 +162,7 @@ func jobResult(r string) string {
 	case "dependency":
 		return "a unit that the service requires failed (dependency)"
 	}
-	return "the job ended with " + r
+	return "the job ended with " + result
 }
 
 // ended prefers the end of ctx to what the end did to the connection.

@@ -131,12 +131,15 @@ func TestTryRestartActivating(t *testing.T) {
 // meanwhile.
 func TestTryRestartJob(t *testing.T) {
 	m := start(t, map[string]string{
-		shop:           "[Service]\nExecStartPre=/bin/sh -c '! test -e DIR/broken'\nExecStart=/bin/sleep 1000",
-		"slow.service": "[Service]\nExecStart=/bin/sleep 1000\nExecStop=/bin/sh -c 'read line <DIR/end'",
+		shop:            "[Service]\nExecStartPre=/bin/sh -c '! test -e DIR/broken'\nExecStart=/bin/sleep 1000",
+		"often.service": "[Unit]\nStartLimitIntervalSec=1h\nStartLimitBurst=1\n[Service]\nExecStart=/bin/sleep 1000",
+		"slow.service":  "[Service]\nExecStart=/bin/sleep 1000\nExecStop=/bin/sh -c 'read line <DIR/end'",
 	})
 	m.started(shop)
 	m.write("broken", "")
-	says(t, TryRestart(t.Context(), shop), "systemd did not restart shop.service: the service failed to start again (failed)", false)
+	says(t, TryRestart(t.Context(), shop), "systemd did not restart shop.service: the service failed to start again (exit-code)", false)
+	m.started("often.service")
+	says(t, TryRestart(t.Context(), "often.service"), "systemd did not restart often.service: the service stays down, because it was started too often for StartLimitIntervalSec and StartLimitBurst", false)
 
 	m.fifo("end")
 	m.started("slow.service")
