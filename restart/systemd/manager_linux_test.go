@@ -106,11 +106,12 @@ func start(t *testing.T, units map[string]string) *manager {
 // are mounted side by side, systemd uses both.
 func cgroups(t *testing.T) (dirs []string) {
 	t.Helper()
+	name := "prober-exporter-test-" + testutil.Unique() // for all: systemd uses one name for both
 	for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/systemd"} {
 		if _, err := os.Stat(filepath.Join(root, "cgroup.procs")); err != nil {
 			continue
 		}
-		dir := filepath.Join(root, "prober-exporter-test-"+testutil.Unique())
+		dir := filepath.Join(root, name)
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			needs.Missing(t, err)
 		}
