@@ -163,7 +163,7 @@ func askAsPod(t *testing.T, manifest, file string) {
 }
 
 // The pod of docs/kubernetes.md is examples/kubernetes/pod.yaml, which real kubelets run. The
-// README's pod has parts of that example and nothing else.
+// README's pod has parts of exec-client.yaml, which they run, too, and nothing else.
 func TestDocumentedPodsAreTheExample(t *testing.T) {
 	text, err := os.ReadFile("examples/kubernetes/pod.yaml")
 	if err != nil {
@@ -182,6 +182,9 @@ func TestDocumentedPodsAreTheExample(t *testing.T) {
 		}
 		delete(documents[0].(map[string]any), "data") // the example's file has another layout
 		return documents
+	}
+	if text, err = os.ReadFile("examples/kubernetes/exec-client.yaml"); err != nil {
+		t.Fatal(err)
 	}
 	whole, part := manifest(string(text)), manifest(examples(t, "README.md")["pod"])
 	for i := range part {
