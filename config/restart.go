@@ -225,7 +225,7 @@ func (d *decoder) noticeDrain(items []value, c *Config) {
 		}
 		v := d.newObject(items[i]).get("restart")
 		d.noticef(Warn, v.line, v.path(), "the agent does not see that its pod is being deleted, and could restart a target that drains: "+
-			"give the agent's container a preStop hook that runs prober_exporter --terminating (then this notice does not matter), or add a target with source: kubernetes")
+			"give the agent's container a preStop hook that runs prober_exporter --terminating (then this notice does not matter), or add the key kubernetes or a target with source: kubernetes")
 		return // once for a file
 	}
 }
