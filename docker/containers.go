@@ -31,8 +31,11 @@ type Container struct {
 		StartedAt string
 	}
 	RestartCount int
-	Config       struct{ StopSignal string } // empty: SIGTERM
-	HostConfig   struct {
+	Config       struct {
+		StopSignal  string // empty: SIGTERM
+		StopTimeout *int   // in seconds, negative: no limit; nil: the daemon's default
+	}
+	HostConfig struct {
 		RestartPolicy struct {
 			Name              string
 			MaximumRetryCount int

@@ -144,7 +144,8 @@ type Details struct {
 	// Paused says that the instance is frozen, and therefore neither probed nor judged.
 	Paused bool
 	// Stopping is when somebody last asked the instance to end, by its stop signal or by a kill;
-	// the zero time if the source knows of nobody.
+	// the zero time if the source knows of nobody, or if the instance has outlived that for so
+	// long that it goes on.
 	Stopping time.Time
 	// Message says in one line what is wrong or special; empty if nothing is.
 	Message string

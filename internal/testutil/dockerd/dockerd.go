@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -33,6 +34,7 @@ type Daemon struct {
 	labels     map[string]string            // the label of a container
 	faults     map[string]http.HandlerFunc  // by the beginning of the path behind the version
 	streams    map[chan string]bool         // of events
+	past       []docker.Event
 	asked      []string
 }
 
@@ -121,6 +123,8 @@ func (f *Daemon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, "OK")
 	case path == "/version":
 		fmt.Fprint(w, `{"ApiVersion":"1.41","MinAPIVersion":"1.12"}`)
+	case path == "/events" && r.URL.Query().Has("until"):
+		f.servePast(w, r)
 	case path == "/events":
 		f.serveEvents(w, r)
 	case path == "/containers/json":
@@ -164,14 +168,35 @@ func (f *Daemon) restart(name string, c *docker.Container) {
 	next.State.Status, next.State.StartedAt = "running", began.Add(time.Second).Format(time.RFC3339Nano)
 	f.containers[name] = &next
 	for _, action := range []string{"kill", "die", "stop", "start", "restart"} {
-		line, err := json.Marshal(map[string]any{"Type": "container", "Action": action, "Actor": map[string]any{
-			"ID": c.ID, "Attributes": map[string]string{"name": name, "signal": "15", "exitCode": "143"},
-		}})
-		if err != nil {
-			f.t.Error(err)
-		}
+		ev := docker.Event{Type: "container", Action: action, TimeNano: time.Now().UnixNano()}
+		ev.Actor.ID = c.ID
+		ev.Actor.Attributes = map[string]string{"name": name, "signal": "15", "exitCode": "143"}
+		f.past = append(f.past, ev)
 		for events := range f.streams {
-			events <- string(line)
+			events <- f.line(ev)
+		}
+	}
+}
+
+// line returns an event as the daemon tells it.
+func (f *Daemon) line(ev docker.Event) string {
+	line, err := json.Marshal(ev)
+	if err != nil {
+		f.t.Error(err)
+	}
+	return string(line)
+}
+
+// servePast is called with mu held.
+func (f *Daemon) servePast(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	var by map[string][]string
+	json.Unmarshal([]byte(query.Get("filters")), &by)
+	for _, ev := range f.past {
+		at := fmt.Sprintf("%d.%09d", ev.TimeNano/1e9, ev.TimeNano%1e9)
+		if at >= query.Get("since") && at <= query.Get("until") && // both have ten digits
+			slices.Contains(by["container"], ev.Actor.ID) && slices.Contains(by["event"], ev.Action) {
+			fmt.Fprintln(w, f.line(ev))
 		}
 	}
 }
@@ -217,16 +242,20 @@ func (f *Daemon) Cut() {
 
 // Event tells of an action of container n, with attributes given as name and value in turn.
 func (f *Daemon) Event(action string, n int, attributes ...string) {
-	ev := docker.Event{Type: "container", Action: action}
+	f.Tell(f.line(f.Past(time.Now(), action, n, attributes...)))
+}
+
+// Past makes the daemon remember an event, of which it has told nobody.
+func (f *Daemon) Past(at time.Time, action string, n int, attributes ...string) docker.Event {
+	ev := docker.Event{Type: "container", Action: action, TimeNano: at.UnixNano()}
 	ev.Actor.ID, ev.Actor.Attributes = ID(n), make(map[string]string)
 	for i := 0; i+1 < len(attributes); i += 2 {
 		ev.Actor.Attributes[attributes[i]] = attributes[i+1]
 	}
-	line, err := json.Marshal(ev)
-	if err != nil {
-		f.t.Error(err)
-	}
-	f.Tell(string(line))
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.past = append(f.past, ev)
+	return ev
 }
 
 // Set gives container n a name and a state. The container started at that second.

@@ -61,8 +61,11 @@ type watched struct {
 	// and how its last life ended.
 	byHand, oom bool
 	end         ending
-	stopping    time.Time // when somebody last asked the container to end
-	stopSignal  string    // of the container in view, as its image or its user wrote it
+	stop
+
+	// Of the container in view, as its image or its user wrote them.
+	stopSignal  string
+	stopTimeout *int // in seconds
 
 	// unfinished has the commands that were still running at their timeout: the ID of the
 	// exec by command.
@@ -164,7 +167,7 @@ func (d *Source) Describe(target string) instance.Details {
 		return instance.Details{}
 	}
 	v := e.view
-	details := instance.Details{PID: v.pid, OOMKilled: v.end.oom, Paused: v.paused, Message: v.message, Stopping: e.stopping}
+	details := instance.Details{PID: v.pid, OOMKilled: v.end.oom, Paused: v.paused, Message: v.message, Stopping: e.stop.current(time.Now())}
 	if v.end.known {
 		exitCode := v.end.exitCode
 		details.ExitCode = &exitCode
@@ -180,11 +183,11 @@ func (d *Source) Up() bool {
 	return d.connected && d.unusable == 0
 }
 
-// Sees reports whether the event stream is open and the daemon has a usable answer for the
-// target.
+// Sees reports whether the event stream is open, the daemon has a usable answer for the target,
+// and the source knows who has asked the container to end.
 func (d *Source) Sees(target string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	e := d.targets[target]
-	return d.connected && e != nil && e.trouble != answerUnusable
+	return d.connected && e != nil && e.trouble != answerUnusable && (e.heard || e.view.id == "")
 }

@@ -71,28 +71,14 @@ func (e *watched) note(ev *docker.Event) {
 		e.oom = true
 	case "kill", "stop":
 		e.byHand = true
-		if e.ends(ev.Actor.Attributes["signal"]) {
-			e.stopping = time.Now()
-		}
+		e.noteStop(ev, time.Now())
 	case "start":
-		e.oom, e.byHand, e.stopping = false, false, time.Time{}
+		e.oom, e.byHand = false, false
+		e.forgetStop()
 	case "die", "died":
 		code, err := strconv.Atoi(ev.Actor.Attributes["exitCode"])
 		if err == nil {
 			e.end = ending{known: true, exitCode: code, oom: e.oom}
 		}
 	}
-}
-
-// passing are the signals that people send to a container that is to go on, for example to make
-// it read its configuration again.
-var passing = map[string]string{"1": "HUP", "10": "USR1", "12": "USR2", "17": "CHLD", "18": "CONT", "28": "WINCH"}
-
-// ends reports whether a signal, as an event gives its number, asks the container to end: its
-// own stop signal does, and any other that is not known to be harmless. A daemon may not name
-// the signal.
-func (e *watched) ends(signal string) bool {
-	name, harmless := passing[signal]
-	own := strings.TrimPrefix(strings.ToUpper(e.stopSignal), "SIG")
-	return !harmless || own == name || own == signal
 }

@@ -63,6 +63,7 @@ func (d *Source) session(ctx context.Context, changed func(target string), well 
 	again := time.NewTimer(d.refresh)
 	defer again.Stop()
 	pending, wait := false, d.minRetry
+	d.deafen()
 	d.soil(false)
 	for first := true; ; first = false {
 		if err := d.lookAtDirty(ctx, changed); err != nil {
@@ -114,6 +115,9 @@ func (d *Source) lookAtDirty(ctx context.Context, changed func(target string)) e
 			found = finding{trouble: answerUnusable, text: err.Error()}
 		}
 		d.apply(e, found, changed)
+		if err := d.hear(ctx, e); err != nil {
+			return err
+		}
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/prober-exporter/prober_exporter/docker"
 	"github.com/prober-exporter/prober_exporter/gate"
@@ -130,12 +129,13 @@ func (f *finding) view(e *watched) view {
 	}
 	c := f.container
 	if v.id != c.ID {
-		v.id, e.byHand, e.oom = c.ID, false, false
+		v.id, e.byHand, e.oom, e.heard = c.ID, false, false, false
+		e.forgetStop()
 	}
 	if c.StartedAt.After(e.stopping) {
-		e.stopping = time.Time{}
+		e.forgetStop()
 	}
-	e.stopSignal = c.Config.StopSignal
+	e.stopSignal, e.stopTimeout = c.Config.StopSignal, c.Config.StopTimeout
 	v.message = cmp.Or(v.message, docker.Line(c.State.Error))
 	life := gate.Instance{ID: c.Life(), StartedAt: c.StartedAt}
 	switch c.State.Status {

@@ -137,7 +137,7 @@ func TestDockerNoLeak(t *testing.T) {
 }
 
 // An instance is being stopped from the stop signal, or a kill, until its next life; a signal that
-// means something else to many applications does not count, unless it is the stop signal. The
+// does not ask every application to end does not count, unless it is the stop signal. The
 // source sees a target as long as the daemon has usable answers about that very target.
 func TestDockerStopping(t *testing.T) {
 	f := dockerd.New(t)
