@@ -167,7 +167,7 @@ func (d *Source) Describe(target string) instance.Details {
 		return instance.Details{}
 	}
 	v := e.view
-	details := instance.Details{PID: v.pid, OOMKilled: v.end.oom, Paused: v.paused, Message: v.message, Stopping: e.stop.current(time.Now())}
+	details := instance.Details{PID: v.pid, OOMKilled: v.end.oom, Paused: v.paused, Message: v.message, Stopping: e.current(time.Now())}
 	if v.end.known {
 		exitCode := v.end.exitCode
 		details.ExitCode = &exitCode

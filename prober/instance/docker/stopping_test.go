@@ -74,11 +74,11 @@ func TestDockerStopExpires(t *testing.T) {
 	} {
 		e := &watched{stopTimeout: c.timeout}
 		e.noteStop(asks(c.ago, now, c.signal), now)
-		if got := e.stop.current(now.Add(c.lasts)); !got.IsZero() {
+		if got := e.current(now.Add(c.lasts)); !got.IsZero() {
 			t.Errorf("%s: still stopping at %v", name, c.lasts)
 		}
 		asked := now.Add(-max(c.ago, 0))
-		if got := e.stop.current(now.Add(c.lasts - 1)); c.lasts > 0 && !got.Equal(asked) {
+		if got := e.current(now.Add(c.lasts - 1)); c.lasts > 0 && !got.Equal(asked) {
 			t.Errorf("%s: got %v before %v, want %v", name, got, c.lasts, asked)
 		}
 	}
@@ -91,17 +91,17 @@ func TestDockerStopAgain(t *testing.T) {
 	e := new(watched)
 	e.noteStop(asks(time.Second, now, "9"), now)
 	e.noteStop(asks(11*time.Second, now, "15"), now)
-	if got, want := e.stop.current(now), now.Add(-time.Second); !got.Equal(want) {
+	if got, want := e.current(now), now.Add(-time.Second); !got.Equal(want) {
 		t.Errorf("got %v, want the kill at %v", got, want)
 	}
 	e.noteStop(asks(0, now, "1"), now)
-	if got := e.stop.current(now.Add(30 * time.Second)); !got.IsZero() {
+	if got := e.current(now.Add(30 * time.Second)); !got.IsZero() {
 		t.Errorf("got %v half a minute after the kill", got)
 	}
 	back := now.Add(-time.Hour) // the clock was set back, and the monotonic clock was not
 	e.until = back
 	e.noteStop(asks(0, back, "15"), back)
-	if got := e.stop.current(back); !got.Equal(back) {
+	if got := e.current(back); !got.Equal(back) {
 		t.Errorf("got %v, want %v", got, back)
 	}
 }
@@ -169,12 +169,14 @@ func TestDockerPastTellsStopsOnly(t *testing.T) {
 	}
 }
 
-// When another container comes into view, the stop of the former one says nothing about it.
+// When another container comes into view, its own stop counts and not that of the former one.
 func TestDockerStopOfAnother(t *testing.T) {
 	f := dockerd.New(t)
 	s := newWorld(t, f.Socket)
 	f.Set("app-1", 1, "running", 2)
 	f.Set("app-2", 2, "exited", 1)
+	asked := time.Now().Add(-time.Minute)
+	f.Past(asked, "kill", 2, "signal", "15")
 	f.Label("app-1", "role=app")
 	f.Label("app-2", "role=app")
 	s.Watch(&config.Target{Name: "app", Instance: config.Instance{Label: config.Label{Name: "role", Value: "app"}}})
@@ -188,6 +190,28 @@ func TestDockerStopOfAnother(t *testing.T) {
 	f.Event("die", 1)
 	s.await("app", life(2, 1, gate.Running))
 	s.until("seen", func() bool { return s.Sees("app") })
+	if got := s.Describe("app").Stopping; !got.Equal(asked) {
+		t.Errorf("stopping at %v, want %v", got, asked)
+	}
+}
+
+// A daemon that tells more than it was asked for tells of no stop by that.
+func TestDockerPastUnasked(t *testing.T) {
+	f := dockerd.New(t)
+	s := newWorld(t, f.Socket)
+	f.Set("app", 1, "running", 1)
+	s.watch("app")
+	f.Fault("/events", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Has("until") {
+			dockerd.Says(200, `{"Action":"update","Actor":{"ID":"`+dockerd.ID(1)+`"}}
+				{"Action":"kill","Actor":{"ID":"`+dockerd.ID(2)+`"}}`)(w, r)
+			return
+		}
+		w.(http.Flusher).Flush()
+		dockerd.Hangs(w, r)
+	})
+	s.run()
+	s.until("seen", func() bool { return s.Up() && s.Sees("app") })
 	if got := s.Describe("app").Stopping; !got.IsZero() {
 		t.Errorf("stopping at %v", got)
 	}
