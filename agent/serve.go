@@ -95,7 +95,7 @@ func Run(ctx context.Context, o *Options, lines *Log) error {
 			p.shutDown(signals)
 			return nil
 		case err := <-broken:
-			p.systemd.stopping()
+			p.quiet()
 			p.endWithin(stopTime, signals, func(context.Context) { p.close() })
 			return err
 		case s := <-signals:
@@ -145,6 +145,13 @@ func tellPod(w *podstatus.Writer, target string, a restart.Act) {
 	}
 }
 
+// quiet begins the end, however it comes: at once an agent that goes restarts nobody. Only then
+// systemd is told, which may take its time.
+func (p *process) quiet() {
+	p.restarter.Stop()
+	p.systemd.stopping()
+}
+
 // close ends everything at once and waits for the end.
 func (p *process) close() {
 	p.restarter.Stop()
@@ -158,8 +165,7 @@ func (p *process) close() {
 
 // shutDown keeps answering during the delay, then closes the listeners and ends the probes.
 func (p *process) shutDown(signals <-chan os.Signal) {
-	p.restarter.Stop() // at once: an agent that goes restarts nobody
-	p.systemd.stopping()
+	p.quiet()
 	p.endWithin(p.o.ShutdownDelay+stopTime, signals, func(ctx context.Context) {
 		// Stop waits for attempts, which may never end, so it runs beside the delay.
 		var stopping sync.WaitGroup

@@ -38,6 +38,9 @@ type stale string
 
 func (s stale) Error() string { return string(s) }
 
+// errStopping is the cause of the end of all acts.
+var errStopping = errors.New("the agent is stopping, or its pod is")
+
 // dropped identifies a dropped act, so that the same is told once.
 type dropped struct{ instance, why string }
 
@@ -183,7 +186,7 @@ func (r *Restarter) whyNot(t *target, j job, s *prober.TargetStatus, seen bool) 
 func (r *Restarter) superseded(t *target, j job) error {
 	switch {
 	case r.ctx.Err() != nil:
-		return stale("the agent is stopping, or its pod is")
+		return stale(errStopping.Error())
 	case t.cfg != j.cfg, t.former:
 		return stale("the file has changed")
 	}

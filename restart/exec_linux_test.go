@@ -58,7 +58,8 @@ func TestExecLooksAtTheContainer(t *testing.T) {
 	if _, err := runCommand(t.Context(), q); !errors.As(err, new(stale)) {
 		t.Errorf("a container that has ended: %v", err)
 	}
-	if _, err := restartUnit(t.Context(), q); !errors.As(err, new(stale)) {
+	q.target.Restart.Systemd = &config.RestartSystemd{Unit: "shop.service"}
+	if _, err := restartUnitBy(t.Context(), q, calm); !errors.As(err, new(stale)) {
 		t.Errorf("the same, with a unit: %v", err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/docker"
 	"github.com/prober-exporter/prober_exporter/prober/action"
 	"github.com/prober-exporter/prober_exporter/prober/action/exec"
+	"github.com/prober-exporter/prober_exporter/prober/instance/proc"
 	"github.com/prober-exporter/prober_exporter/restart/systemd"
 )
 
@@ -44,17 +45,35 @@ var handlers = map[string]handler{
 }
 
 // restartUnit restarts the unit of a request. systemd goes on with a restart that it has begun,
-// whether anybody waits or not.
+// whether anybody waits or not. The process of the instance must be one of the unit's. (That of a
+// container is not: it belongs to a unit of the Engine's.)
 func restartUnit(ctx context.Context, q *request) (string, error) {
-	unit := q.target.Restart.Systemd.Unit
-	ctx, cancel := context.WithTimeout(ctx, q.longest)
-	defer cancel()
-	if err := beginAt(ctx, q); err != nil {
-		return "", err
+	return restartUnitBy(ctx, q, systemd.TryRestart)
+}
+
+// tryRestart is systemd.TryRestart, or a test's.
+type tryRestart func(ctx context.Context, unit string, pid int, begin func() error) error
+
+// restartUnitBy is restartUnit with a systemd that a test may play.
+func restartUnitBy(ctx context.Context, q *request, try tryRestart) (string, error) {
+	unit, pid, begun := q.target.Restart.Systemd.Unit, 0, false
+	if q.target.Instance.Source == config.SourceProcess {
+		who, ok := proc.OfLife(q.instance)
+		if !ok {
+			return "", stale("the instance is no process")
+		}
+		pid = who.PID
 	}
-	switch err := systemd.TryRestart(ctx, unit); {
-	case errors.Is(err, systemd.ErrNotRunning):
+	err := try(ctx, unit, pid, func() error {
+		err := beginAt(ctx, q)
+		begun = err == nil
+		return err
+	})
+	switch {
+	case errors.Is(err, systemd.ErrNothingDone):
 		return "", stale(err.Error())
+	case err != nil && !begun && ctx.Err() != nil:
+		return "", stale(context.Cause(ctx).Error())
 	case err != nil:
 		return "", err
 	}

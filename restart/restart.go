@@ -77,7 +77,8 @@ func New(o Options) *Restarter {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	r := &Restarter{o: o, handlers: handlers, begun: time.Now(), wake: make(chan struct{}, 1), byName: map[string]*target{}}
-	r.ctx, r.cancel = context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancelCause(context.Background())
+	r.ctx, r.cancel = ctx, func() { cancel(errStopping) }
 	return r
 }
 

@@ -196,9 +196,39 @@ func (m *manager) becomes(unit, state string) {
 	})
 }
 
+// pid returns the number of the service's main process.
+func (m *manager) pid(unit string) int {
+	m.t.Helper()
+	p, err := m.conn.GetServicePropertyContext(m.t.Context(), unit, "MainPID")
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	pid, _ := p.Value.Value().(uint32)
+	return int(pid)
+}
+
+// try restarts a service of which no process is known, and may begin.
+func try(ctx context.Context, unit string) error {
+	return TryRestart(ctx, unit, 0, func() error { return nil })
+}
+
+// drops calls TryRestart, which must not come so far as to begin.
+func (m *manager) drops(unit string) error {
+	m.t.Helper()
+	return m.dropsFor(unit, 0)
+}
+
+func (m *manager) dropsFor(unit string, pid int) error {
+	m.t.Helper()
+	return TryRestart(m.t.Context(), unit, pid, func() error {
+		m.t.Errorf("a restart of %s has begun", unit)
+		return nil
+	})
+}
+
 // restart calls TryRestart while the test goes on.
 func (m *manager) restart(ctx context.Context, unit string) <-chan error {
 	ended := make(chan error, 1)
-	go func() { ended <- TryRestart(ctx, unit) }()
+	go func() { ended <- try(ctx, unit) }()
 	return ended
 }
