@@ -71,7 +71,7 @@ func (w *Writer) start(cfg *config.Config) *run {
 	w.on.Store(true)
 	var ctx context.Context
 	ctx, r.cancel = context.WithCancel(context.Background())
-	r.running.Go(func() { w.o.Pod.Follow(ctx, r.poke) })
+	r.running.Go(func() { w.o.Pod.Follow(ctx, r.podChanged) })
 	r.running.Go(func() { r.loop(ctx) })
 	if cfg.Kubernetes.Events {
 		r.running.Go(func() { w.events.run(ctx) })
@@ -83,6 +83,15 @@ func (w *Writer) start(cfg *config.Config) *run {
 func (r *run) apply(cfg *config.Config) {
 	r.cfg.Store(cfg)
 	r.events.on(cfg)
+	r.poke()
+}
+
+// podChanged is called by the watch, and so waits for no request: a deletion has to end the
+// probes at once, whatever the loop is doing.
+func (r *run) podChanged() {
+	if p := r.o.Pod.Pod(); p != nil && (p.Metadata.DeletionTimestamp != nil || p.Gone) {
+		r.o.Prober.Terminate() // as a preStop hook does; a second call does nothing
+	}
 	r.poke()
 }
 
@@ -129,9 +138,6 @@ func (r *run) loop(ctx context.Context) {
 		case <-sub.C:
 			r.lookBy(time.Now().Add(window))
 		case <-r.wake:
-			if p := r.o.Pod.Pod(); p != nil && (p.Metadata.DeletionTimestamp != nil || p.Gone) {
-				r.o.Prober.Terminate() // as a preStop hook does; a second call does nothing
-			}
 			r.lookBy(time.Now().Add(window))
 		case <-last:
 			last, r.retry = nil, time.Time{} // one try, whatever was before

@@ -82,6 +82,19 @@ func TestServerThatHangs(t *testing.T) {
 	})
 }
 
+// The prober is told of a deletion at once, also while a patch waits for its answer.
+func TestDeletionDuringAPatch(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.on()
+		w.patched(100*ms, saysTrue) // which nobody answers
+		w.watch.Event("MODIFIED", deleted(podWith()))
+		synctest.Wait()
+		if took := time.Since(w.begin); !w.prober.Summary().Terminating || took != 100*ms {
+			t.Errorf("terminating %v after %v", w.prober.Summary().Terminating, took)
+		}
+	})
+}
+
 // A state that changes while the agent backs off does not shorten the wait, also if the pod
 // has said the right thing in between.
 func TestNoHurryInTrouble(t *testing.T) {
