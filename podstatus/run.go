@@ -53,6 +53,7 @@ type run struct {
 	waiting  time.Time // since when some target is not settled; zero: none
 	failures int       // in a row
 	told     kubernetes.Trouble
+	lacking  bool // some condition has no word for longer than it should
 	over     bool // the pod is gone
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/gate"
 	"github.com/prober-exporter/prober_exporter/prober"
 )
@@ -147,6 +148,38 @@ func TestNothingBeforeAnAttempt(t *testing.T) {
 	})
 }
 
+// A condition is an AND: a settled target that fails makes it False, also while another target
+// cannot settle because its source is down. True needs all. Once the other has been waited for
+// longer than its allowance, the metric says that the pod has no word.
+func TestNeighbourThatNeverSettles(t *testing.T) {
+	blind := prober.TargetStatus{Name: "blind", Source: config.SourceProcess, Probes: []prober.ProbeStatus{
+		{Kind: gate.Readiness, Period: time.Second, Timeout: time.Second, SuccessThreshold: 1, FailureThreshold: 3, Result: gate.Failure},
+	}}
+	inBubble(t, func(w *world) {
+		w.prober.status.SourceUp[config.SourceProcess] = false
+		w.prober.status.Statuses = []prober.TargetStatus{blind, isReady("shop")}
+		w.on(cond(shopReady, "True", "ProbesSucceeding", "", w.begin))
+		w.quiet(2900 * ms)
+		w.is(true, 0, 0)
+		w.quiet(time.Minute)
+		w.is(false, 0, 0)
+		w.begin = time.Now()
+		w.prober.set(blind, notReady("shop"))
+		w.takes(100*ms, saysFalse)
+		w.is(true, 1, 0)
+		w.prober.set(blind, isReady("shop"))
+		w.quiet(time.Minute)
+		w.is(false, 1, 0)
+		w.begin = time.Now()
+		w.prober.change(func(s *prober.Status) {
+			s.SourceUp[config.SourceProcess] = true
+			s.Statuses = []prober.TargetStatus{isReady("blind"), isReady("shop")}
+		})
+		w.takes(100*ms, saysTrue)
+		w.is(true, 2, 0)
+	})
+}
+
 // The condition of some targets says nothing of others, and one of a target that a reload is
 // about to add says nothing at all.
 func TestTargetsOfAConditionThatAreNotThere(t *testing.T) {
@@ -159,6 +192,20 @@ func TestTargetsOfAConditionThatAreNotThere(t *testing.T) {
 		w.quiet(time.Minute)
 		w.prober.set(isReady("other"), notReady("shop"))
 		w.takes(-1, saysFalse)
+	})
+}
+
+// A reload that adds a probe to a target makes no ready pod unready.
+func TestReloadAddsAProbe(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.prober.status.Statuses = []prober.TargetStatus{running("shop")}
+		w.on()
+		w.takes(100*ms, saysTrue)
+		w.prober.set(running("shop", prober.ProbeStatus{Kind: gate.Readiness, Period: 10 * time.Second, Timeout: time.Second, SuccessThreshold: 1, FailureThreshold: 3, Result: gate.Failure}))
+		w.quiet(20 * time.Second)
+		w.is(true, 1, 0)
+		w.prober.set(isReady("shop"))
+		w.quiet(time.Minute)
 	})
 }
 

@@ -12,59 +12,88 @@ import (
 
 // settling remembers of which targets the agent knows enough to speak. An agent that has just
 // started knows nothing: its first snapshots say of a healthy target that it is not ready.
-// Once settled, a target stays so for the life of the agent.
+// Once settled, a target stays so for the life of the agent, unless a reload adds a probe.
 type settling struct {
-	targets map[string]*unsettled // nil: settled
+	targets map[string]*knowledge
 }
 
-// unsettled is a target that the agent does not know yet.
-type unsettled struct {
-	known bool // of the first snapshot
-	// waits has since when each probe could have made an attempt, and whether it was gated
-	// then.
-	waits [gate.NumKinds]wait
+// knowledge is what the agent knows of a target.
+type knowledge struct {
+	settled bool
+	overdue bool // some probe has not settled for longer than its allowance
+	// spoken says that the target has been settled once; life is the last one seen then.
+	spoken bool
+	life   life
+	waits  [gate.NumKinds]wait // the zero value for a kind without a probe
 }
 
+// life is one life of an instance, and whether the life goes on.
+type life struct {
+	id    string
+	phase gate.Phase
+}
+
+// wait is what the agent knows of a probe.
 type wait struct {
-	since time.Time
-	gated bool
+	there   bool
+	settled bool
+	// began is since when the probe could have made an attempt, and seen since when the
+	// source has seen that.
+	began, seen time.Time
+	gated       bool
 }
 
 // see takes a snapshot of a target into account, and reports whether the target is settled:
-// each of its probes has made an attempt that counts, or has had two periods for one. Time
-// counts only while the source sees, and begins anew when a gate opens.
+// each of its probes has made an attempt that counts, or has had two periods and a timeout for
+// one. Time counts only while the source sees, and begins anew when a gate opens. A probe that a
+// reload adds has to settle, too, unless the target has another life since, which begins not
+// ready by the rules.
 func (s *settling) see(t *prober.TargetStatus, sourceUp bool, now time.Time) (settled bool) {
-	u, known := s.targets[t.Name]
-	switch {
-	case known && u == nil:
-		return true
-	case !known:
-		u = new(unsettled)
+	k := s.targets[t.Name]
+	if k == nil {
+		k = new(knowledge)
 		if s.targets == nil {
-			s.targets = map[string]*unsettled{}
+			s.targets = map[string]*knowledge{}
 		}
-		s.targets[t.Name] = u
+		s.targets[t.Name] = k
 	}
-	settled = true
+	is := life{t.Instance.ID, t.Instance.Phase}
+	another := k.spoken && is != k.life && is.phase != gate.PhaseUnknown
+	before := k.waits
+	k.waits, k.settled, k.overdue = [gate.NumKinds]wait{}, true, false
 	for i := range t.Probes {
 		p := &t.Probes[i]
-		w := &u.waits[p.Kind]
-		if !u.known || !sourceUp || w.gated && !p.Gated {
-			w.since = now
-		}
-		w.gated = p.Gated
-		if attempted(p) && !recovering(p) {
+		w := before[p.Kind].after(p, sourceUp, now)
+		k.waits[p.Kind] = w
+		if w.settled || another || attempted(p) && !recovering(p) {
 			continue
 		}
-		if !sourceUp || now.Sub(w.since) < allowance(p) {
-			settled = false
+		if most := allowance(p); !sourceUp || now.Sub(w.seen) < most {
+			k.settled = false
+			k.overdue = k.overdue || now.Sub(w.began) >= most
 		}
 	}
-	u.known = true
-	if settled {
-		s.targets[t.Name] = nil
+	if k.settled {
+		if k.spoken = true; is.phase != gate.PhaseUnknown {
+			k.life = is
+		}
+		for i := range t.Probes {
+			k.waits[t.Probes[i].Kind].settled = true
+		}
 	}
-	return settled
+	return k.settled
+}
+
+// after returns the wait after a look at the probe.
+func (w wait) after(p *prober.ProbeStatus, sourceUp bool, now time.Time) wait {
+	if !w.there || w.gated && !p.Gated {
+		w.began, w.seen = now, now
+	}
+	if !sourceUp {
+		w.seen = now
+	}
+	w.there, w.gated = true, p.Gated
+	return w
 }
 
 // recovering reports whether a probe has had successes only, but not enough of them: a
@@ -73,14 +102,14 @@ func recovering(p *prober.ProbeStatus) bool {
 	return p.Run > 0 && p.Last == gate.Success && p.Result != gate.Success && !p.Held
 }
 
-// allowance returns how long a probe has to settle. A gated probe may wait for its initial
-// delay, too, and a recovering one needs its successes.
+// allowance returns how long a probe has to settle. The last attempt may take its timeout. A
+// gated probe may wait for its initial delay, too, and a recovering one needs its successes.
 func allowance(p *prober.ProbeStatus) time.Duration {
 	periods := 2
 	if recovering(p) {
 		periods = 1 + p.SuccessThreshold
 	}
-	d := time.Duration(periods) * p.Period
+	d := time.Duration(periods)*p.Period + p.Timeout
 	if p.Gated {
 		d += p.InitialDelay
 	}
@@ -101,4 +130,19 @@ func (s *settling) forget(statuses []prober.TargetStatus) {
 			delete(s.targets, name)
 		}
 	}
+}
+
+// known returns those of the targets that are settled, and whether another is overdue. A target
+// that a reload is about to add or has removed is nil.
+func (s *settling) known(targets []*prober.TargetStatus) (known []*prober.TargetStatus, overdue bool) {
+	for _, t := range targets {
+		switch {
+		case t == nil:
+		case s.targets[t.Name].settled:
+			known = append(known, t)
+		default:
+			overdue = overdue || s.targets[t.Name].overdue
+		}
+	}
+	return known, overdue
 }

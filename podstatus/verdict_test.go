@@ -95,10 +95,12 @@ func TestWordOfManyTargets(t *testing.T) {
 }
 
 // A target is settled once each of its probes has made an attempt that counts, or has had 2
-// periods in which it could have made one.
+// periods and a timeout in which it could have made one.
 func TestSettling(t *testing.T) {
 	begin := time.Unix(1000, 0)
 	silent := prober.ProbeStatus{Kind: gate.Readiness, Period: time.Second, SuccessThreshold: 1, Result: gate.Failure}
+	slow := silent
+	slow.Timeout = 1500 * ms
 	gated := silent
 	gated.Gated, gated.InitialDelay = true, 5*time.Second
 	tried := readiness(0)
@@ -115,6 +117,7 @@ func TestSettling(t *testing.T) {
 	}{
 		{"an attempt", []look{up(0, silent), up(500*ms, tried)}, "-s"},
 		{"two periods", []look{up(0, silent), up(1999*ms, silent), up(2*time.Second, silent)}, "--s"},
+		{"a slow answer", []look{up(0, slow), up(3499*ms, slow), up(3500*ms, slow)}, "--s"},
 		{"for ever", []look{up(0, tried), up(time.Hour, silent), down(2*time.Hour, silent)}, "sss"},
 		{"each kind", []look{up(0, asking, silent), up(time.Second, asking, tried), up(2*time.Second, held, tried)}, "--s"},
 		{"a failed attempt", []look{up(0, failing, silent), up(2*time.Second, failing, silent)}, "-s"},
@@ -145,6 +148,48 @@ type look struct {
 	at       time.Duration
 	sourceUp bool
 	probes   []prober.ProbeStatus
+}
+
+// A probe that a reload adds to a settled target has its time, too, and again after the probe
+// was removed. The other probes stay settled. A new life of the target is told at once, but a gap
+// in the view is none.
+func TestSettlingAfterAReload(t *testing.T) {
+	silent := prober.ProbeStatus{Kind: gate.Readiness, Period: time.Second, Timeout: time.Second, SuccessThreshold: 1, Result: gate.Failure}
+	live := probe(gate.Liveness, gate.Success, gate.Success, 1)
+	anew := live
+	anew.Run = 0
+	target := func(phase gate.Phase, id string, probes ...prober.ProbeStatus) *prober.TargetStatus {
+		return &prober.TargetStatus{Name: "shop", Instance: gate.Instance{ID: id, Phase: phase}, Probes: probes}
+	}
+	old := target(gate.Running, "a", live)
+	both, tried := target(gate.Running, "a", live, silent), target(gate.Running, "a", live, readiness(0))
+	held, gap := target(gate.Running, "a", anew, silent), target(gate.PhaseUnknown, "a", live, silent)
+	for _, tt := range []struct {
+		name    string
+		targets []*prober.TargetStatus // one each second
+		want    string
+	}{
+		{"three seconds", []*prober.TargetStatus{old, both, both, held, both, both}, "s---ss"},
+		{"an attempt", []*prober.TargetStatus{old, both, tried, both}, "s-ss"},
+		{"removed and added", []*prober.TargetStatus{tried, old, both}, "ss-"},
+		{"another life", []*prober.TargetStatus{old, both, target(gate.Running, "b", anew, silent)}, "s-s"},
+		{"the end", []*prober.TargetStatus{old, both, target(gate.Terminated, "a", live, silent)}, "s-s"},
+		{"a gap", []*prober.TargetStatus{old, gap, both, both, both}, "s---s"},
+		{"a gap before", []*prober.TargetStatus{old, target(gate.PhaseUnknown, "a", live), both}, "ss-"},
+	} {
+		var s settling
+		got := ""
+		for i, target := range tt.targets {
+			if s.see(target, true, time.Unix(int64(1000+i), 0)) {
+				got += "s"
+			} else {
+				got += "-"
+			}
+		}
+		if got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+	}
 }
 
 // A target that a reload has removed is forgotten: one of that name is another one.

@@ -11,22 +11,24 @@ import (
 )
 
 // words returns what the conditions should say. A condition of which a target is not settled
-// has no word: the last one in the pod stands.
+// has no word, and the last one in the pod stands, unless a settled target fails: that is enough
+// for False.
 func (r *run) words(k *config.Kubernetes, status *prober.Status, now time.Time) []word {
 	if status.Stopping || r.finishing() {
+		r.lacking = false
 		return r.lastWords(k, status)
 	}
 	all := make([]*prober.TargetStatus, len(status.Statuses))
-	settled := make(map[string]bool, len(all))
 	byName := make(map[string]*prober.TargetStatus, len(all))
 	for i := range status.Statuses {
 		t := &status.Statuses[i]
 		all[i], byName[t.Name] = t, t
-		settled[t.Name] = r.memory.settling.see(t, status.SourceUp[t.Source], now)
+		r.memory.settling.see(t, status.SourceUp[t.Source], now)
 	}
 	r.memory.settling.forget(status.Statuses)
 	var words []word
 	unsettled := false
+	r.lacking = false
 	for i := range k.PodConditions {
 		c := &k.PodConditions[i]
 		targets := all
@@ -36,25 +38,18 @@ func (r *run) words(k *config.Kubernetes, status *prober.Status, now time.Time) 
 				targets = append(targets, byName[name])
 			}
 		}
-		if !allSettled(targets, settled) {
-			unsettled = true
+		known, overdue := r.memory.settling.known(targets)
+		w := wordFor(c, known)
+		complete := len(known) > 0 && len(known) == len(targets)
+		unsettled = unsettled || !complete
+		if !complete && w.holds {
+			r.lacking = r.lacking || overdue
 			continue
 		}
-		words = append(words, wordFor(c, targets))
+		words = append(words, w)
 	}
 	r.lookAgain(unsettled, now)
 	return words
-}
-
-// allSettled reports whether there are targets, and all of them are settled. A target that a
-// reload is about to add or has removed is nil.
-func allSettled(targets []*prober.TargetStatus, settled map[string]bool) bool {
-	for _, t := range targets {
-		if t == nil || !settled[t.Name] {
-			return false
-		}
-	}
-	return len(targets) > 0
 }
 
 // lookAgain plans the next look while some target is not settled.

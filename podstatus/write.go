@@ -18,7 +18,7 @@ func (r *run) sync(ctx context.Context, words []word, reconcile bool, now time.T
 	case r.over:
 		return nil
 	case len(words) == 0:
-		r.synced.Store(true)
+		r.synced.Store(!r.lacking)
 		return nil
 	case p == nil:
 		r.synced.Store(false)
@@ -29,7 +29,7 @@ func (r *run) sync(ctx context.Context, words []word, reconcile bool, now time.T
 	}
 	write := plan(words, r.is(p, reconcile, now), now)
 	if len(write) == 0 {
-		r.synced.Store(true) // which says nothing about the API server: a back-off goes on
+		r.synced.Store(!r.lacking) // which says nothing about the API server: a back-off goes on
 		return nil
 	}
 	if now.Before(r.retry) {
@@ -138,7 +138,7 @@ func (r *run) wrote(p *kubernetes.Pod, write []kubernetes.PodCondition, after *k
 // well records that a write has succeeded.
 func (r *run) well() {
 	r.failures, r.retry = 0, time.Time{}
-	r.synced.Store(true)
+	r.synced.Store(!r.lacking)
 	if r.told != 0 {
 		r.told = 0
 		r.log.Info("the pod has its conditions again")
