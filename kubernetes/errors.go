@@ -36,6 +36,9 @@ type Error struct {
 	Trouble Trouble
 	// After is how long the server asks the client to wait.
 	After time.Duration
+	// Refused says that the server has answered 4xx: what was asked for is not done. Otherwise
+	// it may have been done.
+	Refused bool
 
 	err error
 }
@@ -60,6 +63,12 @@ type refused struct {
 // refusal returns an error that says what an answer other than success means and what to do
 // about it. The error includes the server's message, cut and without the token.
 func refusal(self Self, r request, resp *http.Response) *Error {
+	e := refusalOf(self, r, resp)
+	e.Refused = resp.StatusCode >= 400 && resp.StatusCode < 500
+	return e
+}
+
+func refusalOf(self Self, r request, resp *http.Response) *Error {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, 8<<10)) // part of a message will do
 	status := refused{Message: resp.Status}
 	if json.Unmarshal(body, &status) != nil || status.Message == "" {

@@ -12,10 +12,13 @@ import (
 
 // This file decides what is written and when. All of the file but the jitter is pure.
 
-// plan returns the conditions to write, so that the pod says what the agent wants. is returns
-// the condition of a type that the pod has as far as the agent knows, and whether there is
-// one. lastTransitionTime moves only when the status does.
-func plan(words []word, is func(kind string) (kubernetes.PodCondition, bool), now time.Time) []kubernetes.PodCondition {
+// view returns the condition of a type that the pod has as far as the agent knows, and whether
+// there is one.
+type view func(kind string) (kubernetes.PodCondition, bool)
+
+// plan returns the conditions to write, so that the pod says what the agent wants.
+// lastTransitionTime moves only when the status does.
+func plan(words []word, is view, now time.Time) []kubernetes.PodCondition {
 	var write []kubernetes.PodCondition
 	for _, w := range words {
 		was, there := is(w.kind)

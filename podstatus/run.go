@@ -20,8 +20,6 @@ const (
 	window = 100 * time.Millisecond
 	// reconcileGap is how often the pod is compared with what it should say.
 	reconcileGap = 10 * time.Second
-	// watchLag is how long the watch may take to show a write.
-	watchLag = 2 * time.Second
 	// While targets are not settled the agent looks again, ever less often: attempts that
 	// change nothing tell no reader.
 	minLook, maxLook = window, 2 * time.Second
@@ -31,8 +29,16 @@ const (
 type memory struct {
 	settling settling
 	runs     runs
-	said     map[string]kubernetes.PodCondition // the answers to the last writes
-	saidAt   time.Time                          // of the last one
+	said     map[string]said // by type
+}
+
+// said is the last write of a condition.
+type said struct {
+	kubernetes.PodCondition // as answered; if the answer was lost, as the pod said before
+	// shown is what the watch showed at the write. While it shows nothing newer, it cannot
+	// contradict what was said.
+	shown *kubernetes.Pod
+	lost  bool // the answer was lost: nobody knows whether the write was done
 }
 
 // run writes for one configuration. Its loop is the only one to use memory.

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/internal/testutil/apitest"
 )
 
@@ -92,6 +93,65 @@ func TestDeletionDuringAPatch(t *testing.T) {
 		if took := time.Since(w.begin); !w.prober.Summary().Terminating || took != 100*ms {
 			t.Errorf("terminating %v after %v", w.prober.Summary().Terminating, took)
 		}
+	})
+}
+
+// A write may have been done although its answer was lost. If the watch shows so, what it shows
+// counts, and a target that has recovered meanwhile is ready after the back-off. If the watch is
+// silent, the agent writes once more, whatever it believed before.
+func TestLostAnswer(t *testing.T) {
+	for name, lose := range map[string]func(*apitest.Call){
+		"504":         answer(504, ""),
+		"a cut":       func(c *apitest.Call) { c.Cut() },
+		"half a pod":  answer(200, `{"metadata":`),
+		"no answer":   func(*apitest.Call) {},
+		"at a reload": nil,
+	} {
+		for _, silent := range []bool{false, true} {
+			inBubble(t, func(w *world) {
+				w.on()
+				first := w.takes(100*ms, saysTrue)[0]
+				w.sleepUntil(11 * time.Second)
+				w.prober.set(notReady("shop"))
+				c, lost := w.patched(11100*ms, saysFalse)
+				shown := podWith(cond(shopReady, "False", lost[0].Reason, lost[0].Message, lost[0].LastTransitionTime))
+				if !silent {
+					w.watch.Event("MODIFIED", shown)
+				}
+				w.prober.set(isReady("shop"))
+				synctest.Wait()
+				if lose == nil {
+					changed := *w.cfg
+					changed.Kubernetes = &config.Kubernetes{PodConditions: w.cfg.Kubernetes.PodConditions, Events: true}
+					w.Apply(&changed)
+					w.Next(t, "get").Answer(200, shown)
+					w.watch = w.Next(t, "10").Open()
+				} else {
+					lose(c)
+				}
+				again := w.takes(-1, saysTrue)[0]
+				if late := time.Since(w.begin); late > 22*time.Second || name != "no answer" && late > 11500*ms {
+					t.Errorf("%s, silent %v: written again at %v", name, silent, late)
+				}
+				if silent && lose != nil && !again.LastTransitionTime.Equal(first.LastTransitionTime) {
+					t.Errorf("%s: lastTransitionTime %v, was %v, and nothing else is known", name, again.LastTransitionTime, first.LastTransitionTime)
+				}
+				w.quiet(time.Minute)
+			})
+		}
+	}
+}
+
+// A refused write was not done: a target that recovers meanwhile needs no other.
+func TestRefusalIsNoDoubt(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.on(cond(shopReady, "True", "ProbesSucceeding", "", w.begin))
+		w.prober.set(notReady("shop"))
+		c, _ := w.patched(100*ms, saysFalse)
+		w.prober.set(isReady("shop"))
+		c.Answer(429, "")
+		w.quiet(time.Minute)
+		w.is(true, 0, 1)
 	})
 }
 

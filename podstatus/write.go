@@ -27,7 +27,8 @@ func (r *run) sync(ctx context.Context, words []word, reconcile bool, now time.T
 		r.ends()
 		return nil
 	}
-	write := plan(words, r.is(p, reconcile, now), now)
+	is := r.is(p, reconcile)
+	write := plan(words, is, now)
 	if len(write) == 0 {
 		r.synced.Store(!r.lacking) // which says nothing about the API server: a back-off goes on
 		return nil
@@ -37,31 +38,35 @@ func (r *run) sync(ctx context.Context, words []word, reconcile bool, now time.T
 		r.lookBy(r.retry)
 		return nil
 	}
-	return r.write(ctx, p, write)
+	return r.write(ctx, p, write, is)
 }
 
 // is returns what the pod says: what the API server answered last or, when it is time to
-// compare, what the watch shows.
-func (r *run) is(p *kubernetes.Pod, reconcile bool, now time.Time) func(string) (kubernetes.PodCondition, bool) {
-	shown := conditions(p)
-	trust := reconcile && r.o.Pod.Up() && now.Sub(r.memory.saidAt) >= watchLag
+// compare and the watch has shown something newer since, what the watch shows. After a lost
+// answer only the watch knows, and until the watch shows something newer the condition counts as
+// not there, so that the condition is written again.
+func (r *run) is(p *kubernetes.Pod, reconcile bool) view {
+	shown, up := conditions(p), r.o.Pod.Up()
 	return func(kind string) (kubernetes.PodCondition, bool) {
 		said, spoken := r.memory.said[kind]
 		seen, there := shown[kind]
+		newer := up && p != said.shown
 		switch {
-		case !spoken:
+		case !spoken || newer && said.lost:
 			return seen, there
-		case !trust:
-			return said, true
+		case said.lost:
+			return said.PodCondition, false
+		case !newer || !reconcile:
+			return said.PodCondition, true
 		case !there: // somebody has removed the condition: the condition comes back unchanged
-			return said, false
+			return said.PodCondition, false
 		}
 		return seen, true
 	}
 }
 
-// write patches the status of the pod.
-func (r *run) write(ctx context.Context, p *kubernetes.Pod, write []kubernetes.PodCondition) error {
+// write patches the status of the pod, whose conditions are those of is.
+func (r *run) write(ctx context.Context, p *kubernetes.Pod, write []kubernetes.PodCondition, is view) error {
 	client := r.o.Pod.Client()
 	self, err := client.Self()
 	if err == nil {
@@ -70,6 +75,9 @@ func (r *run) write(ctx context.Context, p *kubernetes.Pod, write []kubernetes.P
 			r.counts.conditions.Add(1)
 			r.wrote(p, write, &after)
 			return nil
+		}
+		if e, ok := errors.AsType[*kubernetes.Error](err); !ok || !e.Refused {
+			r.doubt(p, write, is)
 		}
 		if ctx.Err() != nil {
 			return err // the agent has cut the request short
@@ -111,23 +119,34 @@ func (r *run) isAnother(ctx context.Context, self kubernetes.Self, p *kubernetes
 		ok && e.Trouble == kubernetes.TroubleMissing
 }
 
+// doubt records a write that may have been done.
+func (r *run) doubt(p *kubernetes.Pod, write []kubernetes.PodCondition, is view) {
+	for _, c := range write {
+		was, _ := is(c.Type)
+		r.remember(c.Type, said{PodCondition: was, shown: p, lost: true})
+	}
+}
+
+func (r *run) remember(kind string, s said) {
+	if r.memory.said == nil {
+		r.memory.said = map[string]said{}
+	}
+	r.memory.said[kind] = s
+}
+
 // wrote records a write, and logs the conditions whose status has changed.
 func (r *run) wrote(p *kubernetes.Pod, write []kubernetes.PodCondition, after *kubernetes.Pod) {
-	r.memory.saidAt = time.Now()
 	was, is := conditions(p), conditions(after)
-	if r.memory.said == nil {
-		r.memory.said = map[string]kubernetes.PodCondition{}
-	}
 	for _, c := range write {
-		before, spoken := r.memory.said[c.Type]
-		if !spoken {
-			before = was[c.Type]
+		before := was[c.Type]
+		if said, spoken := r.memory.said[c.Type]; spoken {
+			before = said.PodCondition
 		}
 		answer, there := is[c.Type]
 		if !there {
 			answer = c
 		}
-		r.memory.said[c.Type] = answer
+		r.remember(c.Type, said{PodCondition: answer, shown: p})
 		if before.Status != c.Status {
 			r.log.Info("pod condition changed", "type", c.Type, "status", c.Status, "reason", c.Reason, "message", c.Message)
 		}
