@@ -31,15 +31,18 @@ type emitter struct {
 	o      Options
 	counts *counts
 	queue  chan event
+	seen   chan struct{} // of capacity 1: the pod has changed
 
 	mu         sync.Mutex
 	enabled    bool
 	bucket     bucket
+	latest     time.Time         // of the events
 	containers map[string]string // by target, of those whose source names one
 
 	// Of run:
 	written []written // the latest last
 	told    kubernetes.Trouble
+	lost    bool // an answer about the present event: the server may have the event
 }
 
 // written is an event that the API server has.
@@ -89,13 +92,26 @@ func (e *emitter) drain() {
 // acted adds the event of an act.
 func (e *emitter) acted(a Act) { e.add(a.event(time.Now())) }
 
-// add queues an event, or drops it if there are too many. add never waits.
+// podChanged tells run that the pod has changed.
+func (e *emitter) podChanged() {
+	select {
+	case e.seen <- struct{}{}:
+	default:
+	}
+}
+
+// add queues an event, or drops it if there are too many. add never waits. No two events have
+// one time, because their names are made of their times.
 func (e *emitter) add(ev event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.enabled {
 		return
 	}
+	if !ev.at.After(e.latest) {
+		ev.at = e.latest.Add(1)
+	}
+	e.latest = ev.at
 	if e.bucket.take(ev.at) {
 		select {
 		case e.queue <- ev:
@@ -119,8 +135,9 @@ func (e *emitter) run(ctx context.Context) {
 
 // deliver writes an event. After a few tries deliver drops the event.
 func (e *emitter) deliver(ctx context.Context, ev event) {
+	e.lost = false
 	for tries := 1; ; tries++ {
-		err := e.write(ctx, ev)
+		err := e.writeOnceKnown(ctx, ev)
 		if err == nil {
 			e.told = 0
 			return
@@ -128,12 +145,10 @@ func (e *emitter) deliver(ctx context.Context, ev event) {
 		if ctx.Err() != nil {
 			return
 		}
-		if errors.Is(err, errUnknown) {
-			tries = 1 // nobody has been asked
-		}
 		var after time.Duration
 		if broken, ok := errors.AsType[*kubernetes.Error](err); ok {
 			after = broken.After
+			e.lost = e.lost || !broken.Refused
 			if e.told&broken.Trouble == 0 {
 				e.o.Logger.Warn("cannot write an event of the pod", "err", err)
 			}
@@ -152,6 +167,21 @@ func (e *emitter) deliver(ctx context.Context, ev event) {
 		case <-ctx.Done():
 			timer.Stop()
 			return
+		}
+	}
+}
+
+// writeOnceKnown is write, once the pod is known.
+func (e *emitter) writeOnceKnown(ctx context.Context, ev event) error {
+	for {
+		err := e.write(ctx, ev)
+		if !errors.Is(err, errUnknown) {
+			return err
+		}
+		select {
+		case <-e.seen:
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 	}
 }
@@ -194,7 +224,9 @@ func (e *emitter) write(ctx context.Context, ev event) error {
 		}
 	}
 	name := eventName(self.Name, ev.at)
-	if err := client.CreateEvent(ctx, self, newEvent(self, p, name, ev, key)); err != nil {
+	err = client.CreateEvent(ctx, self, newEvent(self, p, name, ev, key))
+	broken, ok := errors.AsType[*kubernetes.Error](err)
+	if there := ok && e.lost && broken.Trouble == kubernetes.TroubleConflict; err != nil && !there {
 		return e.counted(ctx, err)
 	}
 	if e.written = append(e.written, written{key, name, 1}); len(e.written) > remembered {

@@ -56,7 +56,7 @@ type Writer struct {
 // New returns a Writer that is off.
 func New(o Options) *Writer {
 	w := &Writer{o: o}
-	w.events = emitter{o: o, counts: &w.counts, queue: make(chan event, burst)}
+	w.events = emitter{o: o, counts: &w.counts, queue: make(chan event, burst), seen: make(chan struct{}, 1)}
 	return w
 }
 

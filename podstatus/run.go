@@ -99,6 +99,7 @@ func (r *run) podChanged() {
 	if p := r.o.Pod.Pod(); p != nil && (p.Metadata.DeletionTimestamp != nil || p.Gone) {
 		r.o.Prober.Terminate() // as a preStop hook does; a second call does nothing
 	}
+	r.events.podChanged()
 	r.poke()
 }
 
