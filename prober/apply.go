@@ -104,9 +104,10 @@ func (m *Manager) apply(cfg *config.Config) (cut []*leaver, entries []entry, err
 }
 
 // sameProbing reports whether two configurations of a target are equal but for what only others
-// read, so that the target need not change.
+// read, so that the target need not change. What a restart block says is for others; that there is
+// a block ends the holds after a failure.
 func sameProbing(a, b *config.Target) bool {
-	if a.Restart == nil && b.Restart == nil {
+	if a.Restart == nil || b.Restart == nil {
 		return reflect.DeepEqual(a, b)
 	}
 	x, y := *a, *b

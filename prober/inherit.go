@@ -56,6 +56,9 @@ func (t *target) inherit(before *target, params [gate.NumKinds]gate.Params, chan
 		if !changed[w.kind] {
 			w.standing = was.standing
 		}
+		if begins := before.cfg.Restart == nil && t.cfg.Restart != nil; begins || !sameRun(before.cfg, t.cfg, w.kind) {
+			w.history.failures.forget() // the failures of another probe, or of long ago, restart nobody
+		}
 		if sameSeries {
 			w.counts = was.cloneCounts()
 		}

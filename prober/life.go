@@ -48,6 +48,9 @@ func (t *target) instance() gate.Instance {
 	if inst.MaxHold == gate.UntilNewInstance && !t.source.Up() {
 		inst.MaxHold = blindHold
 	}
+	if t.cfg.Restart != nil {
+		inst.MaxHold = gate.Never // the act may have to wait, and a success withdraws the verdict
+	}
 	r := l.rare
 	if r != nil && r.declared > 0 && r.of == inst.From && r.of != "" {
 		inst.From = declaredID(r.of, r.declared)

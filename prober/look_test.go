@@ -76,11 +76,18 @@ func TestLook(t *testing.T) {
 	})
 }
 
-// A reload that changes only how a target is restarted leaves the target as it is.
+// A reload that changes only how a target is restarted leaves the target as it is. Whether it is
+// restarted at all decides how long a hold lasts.
 func TestReloadOfRestartAlone(t *testing.T) {
 	inView(t, func(w *world, v *view) {
-		before := w.m.find("app")
 		c := watched("view")
+		for _, c.Restart = range []*config.Restart{{}, nil, {}} {
+			was := w.m.find("app")
+			if w.apply(c); w.m.find("app") == was {
+				t.Errorf("the target was kept although its restart is now %v", c.Restart)
+			}
+		}
+		before := w.m.find("app")
 		c.Restart = &config.Restart{DryRun: true}
 		w.apply(c)
 		if w.m.find("app") != before {

@@ -66,7 +66,7 @@ func (t *target) flagsOf(inst gate.Instance) flags {
 }
 
 // date records when the flags, which become is, and the results change. It reports whether
-// any flag, result or hold has changed.
+// any flag, result or hold has changed, or whether a probe has failed often enough for a restart.
 func (t *target) date(inst gate.Instance, is flags, now time.Time) (changed bool) {
 	at := now.UnixNano()
 	changed = is != t.flags
@@ -86,8 +86,19 @@ func (t *target) date(inst gate.Instance, is flags, now time.Time) (changed bool
 		if held := t.state.Probe(w.kind).Held; held != w.held {
 			w.held, changed = held, true
 		}
+		if failing := w.failing(); failing != w.enough {
+			w.enough, changed = failing, true
+		}
 	}
 	return changed
+}
+
+// failing reports whether the target has a restart block and as many attempts in a row have
+// failed as the failureThreshold says. The result may be Failure before, by the failures of the
+// instance before or by those of the probe that a reload has replaced.
+func (w *worker) failing() bool {
+	f := w.history.failures
+	return w.target.cfg.Restart != nil && f != nil && f.streak >= uint64(max(w.probe.FailureThreshold, 1))
 }
 
 // noteStarted records how long the instance took until started.

@@ -45,6 +45,7 @@ type worker struct {
 	warned  bool        // the last attempt's outcome was a warning
 	result  gate.Result // as last published
 	held    bool        // as last published
+	enough  bool        // failing, as last published
 
 	stage    stage
 	standing standing

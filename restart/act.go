@@ -41,6 +41,8 @@ func (s stale) Error() string { return string(s) }
 // errStopping is the cause of the end of all acts.
 var errStopping = errors.New("the agent is stopping, or its pod is")
 
+const withdrawn stale = "the verdict does not stand any more"
+
 // dropped identifies a dropped act, so that the same is told once.
 type dropped struct{ instance, why string }
 
@@ -131,11 +133,16 @@ func (r *Restarter) attempt(t *target, j job, q *request) (did string, err error
 	return h.act(r.ctx, q)
 }
 
-// begin records that an act is under way, and tells of it. A job whose looks took so long that the
-// agent must have been frozen is dropped.
+// begin records that an act is under way, and tells of it. A job whose verdict was withdrawn while
+// the handler looked is dropped, and so is one whose looks took so long that the agent must have
+// been frozen.
 func (r *Restarter) begin(t *target, j job, a Act) error {
+	s, _ := r.o.Prober.Target(j.cfg.Name, prober.Brief)
 	r.mu.Lock()
 	err := r.superseded(t, j)
+	if err == nil && verdictOn(&s).instance != j.instance {
+		err = withdrawn
+	}
 	if took := time.Since(a.Began); err == nil && took > lookTime+askTime+time.Second {
 		err = stale("the last look is too old")
 	}
@@ -175,7 +182,7 @@ func (r *Restarter) whyNot(t *target, j job, s *prober.TargetStatus, seen bool) 
 	case s.Instance.Deleting:
 		return stale("the instance is being deleted")
 	case verdictOn(s).instance != j.instance:
-		return stale("the verdict does not stand any more")
+		return withdrawn
 	case !stopping.IsZero() && !t.ours.isOurs(j.instance, stopping):
 		return stale("somebody is stopping the instance")
 	}

@@ -54,7 +54,7 @@ func (w *witness) is(s *prober.TargetStatus, id string) error {
 		return fmt.Errorf("the agent's instance is %q", s.Instance.ID)
 	}
 	for _, k := range []gate.Kind{gate.Startup, gate.Liveness} {
-		if p, ok := s.Probe(k); ok && p.Result == gate.Failure {
+		if p, ok := s.Probe(k); ok && p.Result == gate.Failure && p.ConsecutiveFailures >= uint64(p.FailureThreshold) {
 			return nil
 		}
 	}

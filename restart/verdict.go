@@ -20,21 +20,25 @@ type verdict struct {
 }
 
 // verdictOn returns the verdict on a target's instance: its startup or liveness probe says
-// Failure, and an attempt of that probe has failed. The instance runs, and nobody has paused it or
-// asked it to go away.
+// Failure, and as many attempts in a row as that probe's failureThreshold have failed on this
+// instance. The instance runs, and nobody has paused it or asked it to go away.
 func verdictOn(s *prober.TargetStatus) verdict {
 	inst := s.Instance
 	if s.Live || s.Source == config.SourceStatic || inst.ID == "" || inst.Phase != gate.Running || inst.Deleting || s.Details.Paused {
 		return verdict{}
 	}
 	for _, k := range [...]gate.Kind{gate.Startup, gate.Liveness} {
-		// A source whose view had a gap may publish a Failure that no attempt has found.
-		if p, ok := s.Probe(k); ok && p.Result == gate.Failure && p.ConsecutiveFailures > 0 {
+		// No attempt may have found the Failure, if the source's view had a gap; or the attempts
+		// of the probe that a reload has replaced, or of the instance before.
+		if p, ok := s.Probe(k); ok && p.Result == gate.Failure && p.ConsecutiveFailures >= leastFailures(&p) {
 			return verdict{instance: inst.ID, kind: k}
 		}
 	}
 	return verdict{}
 }
+
+// leastFailures returns how many failures in a row make a verdict.
+func leastFailures(p *prober.ProbeStatus) uint64 { return uint64(max(p.FailureThreshold, 1)) }
 
 // describe returns the act that a verdict asks for, with what the probe says of its failures.
 func describe(v verdict, s *prober.TargetStatus, handler string) Act {
