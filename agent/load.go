@@ -136,7 +136,10 @@ func (l *loader) apply(c candidate) error {
 	}
 	err := c.err
 	if err == nil {
-		err = l.manager.Apply(c.cfg)
+		l.restarter.Suspend()
+		if err = l.manager.Apply(c.cfg); err != nil {
+			l.restarter.Resume()
+		}
 	}
 	if errors.Is(err, prober.ErrStopping) {
 		return err // the error is not about the file

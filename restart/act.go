@@ -194,7 +194,7 @@ func (r *Restarter) superseded(t *target, j job) error {
 	switch {
 	case r.ctx.Err() != nil:
 		return stale(errStopping.Error())
-	case t.cfg != j.cfg, t.former:
+	case t.cfg != j.cfg, t.former, r.suspended:
 		return stale("the file has changed")
 	}
 	return nil

@@ -152,6 +152,7 @@ func (w *world) made() []acted {
 func (w *world) apply(targets ...config.Target) {
 	w.t.Helper()
 	cfg := &config.Config{Targets: targets}
+	w.r.Suspend()
 	if err := w.m.Apply(cfg); err != nil {
 		w.t.Fatal(err)
 	}

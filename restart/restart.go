@@ -48,8 +48,10 @@ type Restarter struct {
 	// byName has these targets and former ones whose pace is not forgotten: a block that is
 	// taken out of the file and put back in finds its back-off.
 	byName map[string]*target
-	pod    []string           // the targets that see whether the agent's own pod is being deleted
-	endRun context.CancelFunc // ends the loop; nil if there is none
+	pod    []string // the targets that see whether the agent's own pod is being deleted
+	// suspended says that a reload is under way: what the file says of acts may be over.
+	suspended bool
+	endRun    context.CancelFunc // ends the loop; nil if there is none
 }
 
 // target is what the Restarter knows of a target. Restarter.mu guards it.
@@ -85,8 +87,25 @@ func New(o Options) *Restarter {
 // now returns the present moment.
 func (r *Restarter) now() moment { return time.Since(r.begun) }
 
-// Apply makes cfg the configuration. The caller has applied cfg to the Manager before. An act
-// that is under way goes on as it began. A target keeps its back-off, its limit and its last acts,
+// Suspend makes no act begin until Apply or Resume. It comes before a change of the Manager's
+// configuration, which takes time: no act may go by the former one any more. An act that is under
+// way goes on.
+func (r *Restarter) Suspend() { r.suspend(true) }
+
+// Resume ends what Suspend began, if the configuration stays as it was.
+func (r *Restarter) Resume() {
+	r.suspend(false)
+	r.wakeUp()
+}
+
+func (r *Restarter) suspend(yes bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.suspended = yes
+}
+
+// Apply makes cfg the configuration. The caller has called Suspend, and applied cfg to the Manager
+// after that. An act that is under way goes on as it began. A target keeps its back-off, its limit and its last acts,
 // whatever changes; new numbers count from the acts that there were. Counters begin anew if the
 // labels change.
 func (r *Restarter) Apply(cfg *config.Config) {
@@ -117,7 +136,7 @@ func (r *Restarter) Apply(cfg *config.Config) {
 			kept[name] = t
 		}
 	}
-	r.targets, r.byName, r.pod = targets, kept, pod
+	r.targets, r.byName, r.pod, r.suspended = targets, kept, pod, false
 	switch {
 	case len(targets) == 0 && r.endRun != nil:
 		r.endRun()

@@ -120,8 +120,8 @@ func (r *Restarter) consider(t *target) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t.due, t.wanted = 0, v != verdict{}
-	if !t.wanted || t.busy || t.cfg != c {
-		return // the end of the act, or the reload, wakes the loop
+	if !t.wanted || t.busy || t.cfg != c || r.suspended {
+		return // the end of the act, or of the reload, wakes the loop
 	}
 	if at := max(t.pace.notBefore(c.Restart), t.retry); at > r.now() {
 		t.due = at

@@ -112,3 +112,46 @@ func TestVerdictIsWithdrawnBeforeTheAct(t *testing.T) {
 		}
 	})
 }
+
+// A reload takes up to a second, and no act begins by the former file meanwhile: neither one that
+// is due then, nor one whose handler looks at the target when the reload begins.
+func TestNoActDuringAReload(t *testing.T) {
+	for name, look := range map[string]time.Duration{"due": 0, "looking": time.Second} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := running(t)
+				w.finds(func() error {
+					time.Sleep(look)
+					return nil
+				})
+				w.says("app", "bad")
+				w.sleep(3*time.Second + look)
+				w.want(1, "before")
+				w.sleep(8*time.Second + 500*time.Millisecond + look) // the next one is due in 0.5 s, or looks for that long
+				w.r.Suspend()
+				w.sleep(time.Second)
+				w.want(1, "during a reload")
+				if got := w.status("app").Counts.Stale; look == 0 && got > 0 {
+					t.Errorf("%d acts were dropped; want none to be tried", got)
+				}
+				w.r.Apply(&config.Config{Targets: []config.Target{app("app", func(c *config.Target) { c.Restart.DryRun = true })}})
+				w.sleep(time.Minute)
+				w.want(1, "after a reload that asks for a dry run")
+			})
+		})
+	}
+}
+
+// After a reload that fails, acts go on.
+func TestActsAfterAReloadThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := running(t)
+		w.r.Suspend()
+		w.says("app", "bad")
+		w.sleep(time.Minute)
+		w.want(0, "during the reload")
+		w.r.Resume()
+		w.sleep(5 * time.Second)
+		w.want(1, "after it")
+	})
+}
