@@ -42,6 +42,7 @@ func (d *decoder) config(root *yaml.Node) *Config {
 		}
 	}
 	c.Kubernetes = d.kubernetes(o.get("kubernetes"), lines)
+	d.checkRestarts(items, c)
 	d.noticeDrain(items, c)
 	return c
 }

@@ -38,10 +38,13 @@ type stale string
 
 func (s stale) Error() string { return string(s) }
 
-// errStopping is the cause of the end of all acts.
-var errStopping = errors.New("the agent is stopping, or its pod is")
+const (
+	withdrawn stale = "the verdict does not stand any more"
+	shutdown  stale = "the agent is stopping, or its pod is"
+)
 
-const withdrawn stale = "the verdict does not stand any more"
+// errStopping is the cause of the end of all acts.
+var errStopping = errors.New(string(shutdown))
 
 // dropped identifies a dropped act, so that the same is told once.
 type dropped struct{ instance, why string }
@@ -193,9 +196,11 @@ func (r *Restarter) whyNot(t *target, j job, s *prober.TargetStatus, seen bool) 
 func (r *Restarter) superseded(t *target, j job) error {
 	switch {
 	case r.ctx.Err() != nil:
-		return stale(errStopping.Error())
+		return shutdown
 	case t.cfg != j.cfg, t.former, r.suspended:
 		return stale("the file has changed")
+	case r.notBeforeOthers(t, j.instance) > r.now():
+		return stale("another target has restarted the same instance")
 	}
 	return nil
 }

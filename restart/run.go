@@ -123,10 +123,26 @@ func (r *Restarter) consider(t *target) {
 	if !t.wanted || t.busy || t.cfg != c || r.suspended {
 		return // the end of the act, or of the reload, wakes the loop
 	}
-	if at := max(t.pace.notBefore(c.Restart), t.retry); at > r.now() {
+	if at := max(t.pace.notBefore(c.Restart), t.retry, r.notBeforeOthers(t, v.instance)); at > r.now() {
 		t.due = at
 		return
 	}
 	t.busy = true
 	r.work.Go(func() { r.act(t, job{cfg: c, scrub: scrub, verdict: v}) })
+}
+
+// notBeforeOthers returns when the other targets of the same instance let an act begin: not while
+// an act for one of them is under way, nor in the back-off or the limit after it. 0 means at once.
+// The caller holds mu.
+func (r *Restarter) notBeforeOthers(t *target, instance string) (at moment) {
+	for _, o := range r.byName {
+		switch {
+		case o == t:
+		case o.current != nil && o.current.Instance == instance:
+			at = max(at, r.now()+staleWait)
+		case o.ours.instance == instance && !o.cfg.Restart.DryRun:
+			at = max(at, o.pace.notBefore(o.cfg.Restart))
+		}
+	}
+	return at
 }

@@ -155,3 +155,25 @@ func TestActsAfterAReloadThatFails(t *testing.T) {
 		w.want(1, "after it")
 	})
 }
+
+// Two targets are one instance, which is restarted once: the act for one of them, and the back-off
+// after it, make the other wait. This is so although both verdicts come at the same moment.
+func TestTargetsOfOneInstance(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.view.runs("http", "a")
+		w.view.runs("grpc", "a")
+		w.apply(app("http"), app("grpc"))
+		w.sleep(time.Minute)
+		w.says("http", "bad")
+		w.says("grpc", "bad")
+		w.does(func(context.Context, *request) error {
+			time.Sleep(20 * time.Second) // a drain
+			return nil
+		})
+		w.sleep(30 * time.Second) // until shortly before the end of the back-off
+		w.want(1, "of one instance")
+		w.sleep(30 * time.Second)
+		w.want(2, "after the back-off")
+	})
+}
