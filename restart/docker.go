@@ -58,12 +58,17 @@ func inspect(ctx context.Context, client *docker.Client, q *request) (*docker.Co
 	if !ok {
 		return nil, stale("the instance is no container")
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTime)
+	bounded, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	if err := client.Negotiate(ctx); err != nil {
+	if err := client.Negotiate(bounded); err != nil {
+		if ctx.Err() != nil {
+			return nil, shutdown
+		}
 		return nil, fmt.Errorf("%w: %s", err, docker.Hint(err))
 	}
-	switch c, err := client.Inspect(ctx, id); {
+	switch c, err := client.Inspect(bounded, id); {
+	case err != nil && ctx.Err() != nil:
+		return nil, shutdown
 	case docker.IsNotFound(err):
 		return nil, stale("the container is gone")
 	case err != nil:

@@ -107,6 +107,8 @@ func runCommand(ctx context.Context, q *request) (string, error) {
 		err error
 	}
 	done := make(chan ended, 1)
+	// Nobody waits for this goroutine once the agent stops: it waits for the command, which is not
+	// killed and may take up to q.longest. The goroutine touches nothing but done.
 	go func() {
 		outcome, err := run(context.WithoutCancel(ctx))
 		done <- ended{outcome, err}

@@ -165,6 +165,30 @@ func TestDockerLingers(t *testing.T) {
 	}
 }
 
+// A question to the Engine that the end of the agent cuts short has done nothing: it is no failure
+// of the act.
+func TestDockerCutShortBeforeTheAct(t *testing.T) {
+	for _, inspects := range []bool{false, true} {
+		f := dockerd.New(t)
+		f.Set("app", 1, "running", 1)
+		q := containerRequest(t, f)
+		question := "/version"
+		if id, _ := docker.OfLife(q.instance); inspects {
+			question = "/containers/" + id + "/json"
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		asked := false
+		f.Fault(question, func(w http.ResponseWriter, r *http.Request) {
+			asked = true
+			cancel()
+			dockerd.Hangs(w, r)
+		})
+		if _, err := restartContainer(ctx, q); !asked || !errors.As(err, new(stale)) {
+			t.Errorf("%s: got %v, want stale", question, err)
+		}
+	}
+}
+
 // What lingers ends so long after its context, and not before.
 func TestLinger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

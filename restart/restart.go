@@ -32,7 +32,8 @@ type Options struct {
 }
 
 // Restarter acts for the targets that have a restart block. While no target has one, it has no
-// goroutine and no subscription. Close waits for every goroutine that it has started.
+// goroutine and no subscription. Close waits for every goroutine that it has started, except for one
+// that waits for a command left to itself.
 type Restarter struct {
 	o        Options
 	handlers map[string]handler
