@@ -18,7 +18,7 @@ LDFLAGS    := $(shell packaging/promu.sh ldflags)
 PLATFORMS  ?= $(shell packaging/promu.sh platforms)
 
 .PHONY: all build test test-frozen lint lint-go lint-yaml lint-prose workflows cross check fuzz bench bench-parts dist reproducible mixin mixin-test \
-	e2e-prometheus e2e-page e2e-docker e2e-compose e2e-apiserver e2e-kubernetes e2e-systemd clean
+	e2e-prometheus e2e-page e2e-docker e2e-compose e2e-apiserver e2e-kubernetes e2e-act kubernetes-parts e2e-systemd clean
 
 all: check build ## What a pull request must pass.
 
@@ -109,10 +109,19 @@ e2e-apiserver: ## The kubernetes source, and rewritten manifests, against a real
 	CGO_ENABLED=0 $(GO) build $(BUILDFLAGS) -ldflags '$(LDFLAGS)' -o $(APISERVER_BIN)/prober_exporter .
 	cd e2e/apiserver && $(GO) test -race -shuffle=on -count=1 -timeout 10m .
 
-e2e-kubernetes: ## The pods of examples/kubernetes on a real kubelet. Needs root on Linux.
-	@[ "$$(uname -s)" = Linux ] || { echo "e2e-kubernetes cannot run: it needs Linux" >&2; exit 1; }
-	$(MAKE) $(APISERVER_BIN)/kube-apiserver $(APISERVER_BIN)/kubelet $(APISERVER_BIN)/etcd
+# With -run a part of it: make e2e-act ACTFLAGS='-run TestActAway'
+ACT_PODS ?= 20
+ACTFLAGS ?= -run ^TestAct
+
+e2e-kubernetes: kubernetes-parts ## The pods of examples/kubernetes on a real kubelet. Needs root on Linux.
 	e2e/kubernetes.sh
+
+e2e-act: kubernetes-parts ## From a fault to the restart, in figures: ACT_PODS fresh pods of each kind. Needs root on Linux, 40 minutes.
+	PROBER_ACT_PODS=$(ACT_PODS) e2e/kubernetes.sh -timeout 2h $(ACTFLAGS)
+
+kubernetes-parts:
+	@[ "$$(uname -s)" = Linux ] || { echo "$(MAKECMDGOALS) cannot run: it needs Linux" >&2; exit 1; }
+	$(MAKE) $(APISERVER_BIN)/kube-apiserver $(APISERVER_BIN)/kubelet $(APISERVER_BIN)/etcd
 
 $(APISERVER_BIN)/kube-apiserver $(APISERVER_BIN)/kubelet: e2e/apiserver/k8s/go.mod
 	cd e2e/apiserver/k8s && V=$$($(GO) list -m -f '{{.Version}}' k8s.io/kubernetes) && CGO_ENABLED=0 nice $(GO) build -trimpath \

@@ -4,7 +4,8 @@
 #
 # Runs the pods of examples/kubernetes on a real kubelet with a real containerd, which run
 # in namespaces of their own and leave nothing behind. It installs what of the system is
-# not there; `make e2e-kubernetes` builds the rest. Arguments go to go test.
+# not there; `make e2e-kubernetes` and `make e2e-act` build the rest. Arguments go to go
+# test.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -125,6 +125,7 @@ state = "/run/containerd/state"
 	}{
 		{"testdata/pause/Dockerfile", []string{"example.test/pause:e2e"}},
 		{"testdata/app/Dockerfile", []string{canonical("shop:1.0")}},
+		{"testdata/fault/Dockerfile", []string{canonical("fault:1.0")}},
 		{"../../Dockerfile", []string{canonical("prober-exporter:0.1.0"), canonical(passing)}},
 	} {
 		built, err := buildImage(i.dockerfile, programs)
@@ -175,12 +176,16 @@ func pluginDir() string {
 }
 
 func (c *cluster) startKubelet(group string) error {
+	sync := "5s" // a configuration comes to a pod at its next sync
+	if os.Getenv(podsOfACell) != "" {
+		sync = "1m" // as a kubelet has it: a pod that has just been synced waits for its next sync
+	}
 	for file, content := range map[string]string{
 		"kubeconfig": `{"apiVersion": "v1", "kind": "Config", "current-context": "e2e",
 			"clusters": [{"name": "e2e", "cluster": {"server": "https://` + serviceIP + `", "certificate-authority-data": "` + base64.StdEncoding.EncodeToString(c.ca) + `"}}],
 			"users": [{"name": "node", "user": {"token": "` + c.node + `"}}],
 			"contexts": [{"name": "e2e", "context": {"cluster": "e2e", "user": "node"}}]}`,
-		// What is not said is as a kubelet has it. A configuration comes to a pod at its next sync.
+		// What is not said is as a kubelet has it.
 		"kubelet.yaml": `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 failCgroupV1: false
@@ -195,7 +200,8 @@ authorization: {mode: AlwaysAllow}
 failSwapOn: false
 evictionHard: {memory.available: 10Mi, nodefs.available: 1%, imagefs.available: 1%}
 imageGCHighThresholdPercent: 100
-syncFrequency: 5s
+syncFrequency: ` + sync + `
+maxPods: 250
 `,
 	} {
 		if err := os.WriteFile(at(file), []byte(content), 0o644); err != nil {

@@ -73,7 +73,7 @@ func again() (int, error) {
 		return 0, err
 	}
 	defer os.RemoveAll(programs)
-	for name, pkg := range map[string]string{"app": "e2e/kubernetes/testdata/app/main.go", "pause": "e2e/kubernetes/testdata/pause/main.go", "prober_exporter": "."} {
+	for name, pkg := range map[string]string{"app": "e2e/kubernetes/testdata/app/main.go", "fault": "e2e/kubernetes/testdata/fault/main.go", "pause": "e2e/kubernetes/testdata/pause/main.go", "prober_exporter": "."} {
 		build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(programs, name), pkg)
 		build.Dir, build.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {

@@ -71,13 +71,16 @@ func (s state) container(name string) container {
 }
 
 // ready is the condition that takes a pod out of its services.
-func (s state) ready() bool {
+func (s state) ready() bool { return s.condition("Ready") == "True" }
+
+// condition is the status of the condition of that type, empty if there is none.
+func (s state) condition(name string) string {
 	for _, c := range s.Status.Conditions {
-		if c.Type == "Ready" {
-			return c.Status == "True"
+		if c.Type == name {
+			return c.Status
 		}
 	}
-	return false
+	return ""
 }
 
 var namespaces atomic.Int32 // how many there are
@@ -89,10 +92,15 @@ func edited(t *testing.T, example string, replace ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	manifest := string(text)
+	return replaced(t, string(text), replace...)
+}
+
+// replaced returns a manifest with something replaced, which has to be there.
+func replaced(t *testing.T, manifest string, replace ...string) string {
+	t.Helper()
 	for i := 0; i < len(replace); i += 2 {
 		if !strings.Contains(manifest, replace[i]) {
-			t.Fatalf("%s has no %q", example, replace[i])
+			t.Fatalf("%q is not in the manifest:\n%s", replace[i], manifest)
 		}
 		manifest = strings.ReplaceAll(manifest, replace[i], replace[i+1])
 	}
@@ -148,6 +156,10 @@ func (p *pod) create(document string) {
 		p.must("POST", p.path("serviceaccounts"), document)
 	case "Role", "RoleBinding":
 		p.must("POST", "/apis/rbac.authorization.k8s.io/v1/namespaces/"+p.namespace+"/"+strings.ToLower(kind)+"s", document)
+	case "ValidatingAdmissionPolicy":
+		p.must("POST", "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies", document)
+	case "ValidatingAdmissionPolicyBinding":
+		p.must("POST", "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings", document)
 	default:
 		p.t.Fatalf("a document of kind %q", kind)
 	}
