@@ -94,15 +94,21 @@ func kubeletMetrics(t *testing.T) string {
 	return string(body)
 }
 
-// theirCount sums the kubelet's series of the application in a namespace.
-func theirCount(metrics, namespace, probeType, result string) (sum float64) {
+// theirCount is how often the kubelet has probed the application in a namespace.
+func theirCount(metrics, namespace, probeType, result string) float64 {
+	return theirSum(metrics, "prober_probe_total", `namespace="`+namespace+`"`, `probe_type="`+probeType+`"`, `result="`+result+`"`)
+}
+
+// theirSum sums the kubelet's series of the application that have these labels.
+func theirSum(metrics, name string, labels ...string) (sum float64) {
 	for line := range strings.Lines(metrics) {
 		series, rest, found := strings.Cut(line, "} ")
-		if !found || !strings.HasPrefix(series, "prober_probe_total{") || !strings.Contains(series, `container="app"`) {
+		series, all, _ := strings.Cut(series, "{")
+		if !found || series != name || !strings.Contains(","+all, `,container="app"`) {
 			continue
 		}
-		for _, label := range []string{`,namespace="` + namespace + `"`, `,probe_type="` + probeType + `"`, `,result="` + result + `"`} {
-			found = found && strings.Contains(series, label)
+		for _, label := range labels {
+			found = found && strings.Contains(","+all, ","+label)
 		}
 		if found {
 			count, _ := strconv.ParseFloat(strings.TrimSpace(rest), 64)

@@ -21,12 +21,18 @@ func example(t *testing.T, from, to string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, after, ok := strings.Cut(string(text), from)
-	part, _, found := strings.Cut(after, to)
+	return part(t, string(text), from, to)
+}
+
+// part returns the part of a manifest from one text up to another.
+func part(t *testing.T, manifest, from, to string) string {
+	t.Helper()
+	_, after, ok := strings.Cut(manifest, from)
+	between, _, found := strings.Cut(after, to)
 	if !ok || !found {
-		t.Fatalf("pod.yaml has no part from %q to %q", from, to)
+		t.Fatalf("there is no part from %q to %q in\n%s", from, to, manifest)
 	}
-	return from + part
+	return from + between
 }
 
 // readmePod returns the manifest of the README.

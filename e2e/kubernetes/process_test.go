@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"testing"
+	"time"
 )
 
 // process returns the process of a container that runs, 0 if there is none.
@@ -20,19 +22,21 @@ func (p *pod) process(name string) int {
 	return processOf(id)
 }
 
-// processOf finds the first process of a container by its control group.
-func processOf(id string) int {
+// processOf finds the first process of a container by its control group. Others are those
+// that a kubelet's exec puts there, not into all hierarchies at once.
+func processOf(id string) (first int) {
 	if id == "" {
 		return 0
 	}
 	found, _ := filepath.Glob("/proc/[0-9]*/cgroup")
 	for _, file := range found {
 		if text, err := os.ReadFile(file); err == nil && bytes.Contains(text, []byte(id)) {
-			pid, _ := strconv.Atoi(strings.Split(file, "/")[2])
-			return pid
+			if pid, err := strconv.Atoi(strings.Split(file, "/")[2]); err == nil && (first == 0 || pid < first) {
+				first = pid
+			}
 		}
 	}
-	return 0
+	return first
 }
 
 // networkOf names the network of a process, which all of its pod share.
@@ -91,4 +95,87 @@ func (p *pod) secured(name string) {
 			p.t.Errorf("%s can write its root file system: %s", name, line)
 		}
 	}
+}
+
+// program finds the process of a program of the node.
+func program(t *testing.T, name string) int {
+	t.Helper()
+	found, _ := filepath.Glob("/proc/[0-9]*/comm")
+	for _, file := range found {
+		if text, err := os.ReadFile(file); err == nil && string(text) == name+"\n" {
+			pid, _ := strconv.Atoi(strings.Split(file, "/")[2])
+			return pid
+		}
+	}
+	t.Fatalf("no %s runs", name)
+	return 0
+}
+
+// groupOf is the control group of a process for a controller of the first version, or the
+// only one.
+func groupOf(pid int, controller string) string {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid)) // it may have ended
+	for line := range strings.Lines(string(text)) {
+		if _, rest, ok := strings.Cut(line, ":"); ok {
+			names, path, _ := strings.Cut(strings.TrimSpace(rest), ":")
+			for name := range strings.SplitSeq(names, ",") {
+				if name == controller {
+					return filepath.Join("/sys/fs/cgroup", name, path)
+				}
+			}
+		}
+	}
+	_, path, _ := strings.Cut(string(text), "0::")
+	return filepath.Join("/sys/fs/cgroup", strings.TrimSpace(path))
+}
+
+// groupTime is the processor time that a process's control group has taken.
+func groupTime(t *testing.T, pid int) time.Duration {
+	t.Helper()
+	if text, err := os.ReadFile(filepath.Join(groupOf(pid, "cpuacct"), "cpuacct.usage")); err == nil {
+		ns, _ := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+		return time.Duration(ns)
+	}
+	text, err := os.ReadFile(filepath.Join(groupOf(pid, "cpu"), "cpu.stat"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "usage_usec ")
+	number, _, _ := strings.Cut(rest, "\n")
+	us, _ := strconv.ParseInt(number, 10, 64)
+	return time.Duration(us) * time.Microsecond
+}
+
+// processStat returns the fields of a process from its state on, which is the third.
+func processStat(t *testing.T, pid int) []string {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	return strings.Fields(rest)
+}
+
+// parent is the process that waits for another one.
+func parent(t *testing.T, pid int) int {
+	t.Helper()
+	ppid, err := strconv.Atoi(processStat(t, pid)[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ppid
+}
+
+// processTime is the processor time of a process, with that of all it has waited for.
+func processTime(t *testing.T, pid int) (all time.Duration) {
+	t.Helper()
+	for _, field := range processStat(t, pid)[11:15] {
+		ticks, err := strconv.Atoi(field)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all += time.Duration(ticks) * 10 * time.Millisecond
+	}
+	return all
 }
