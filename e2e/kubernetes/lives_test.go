@@ -33,12 +33,11 @@ func TestPod(t *testing.T) {
 	p.delete(true)
 }
 
-// The shorter pod of the README does the same for an application that is dead-locked.
+// The shorter pod of the README restarts an application that is dead-locked, soon after the
+// agent's verdict.
 func TestReadmePod(t *testing.T) {
 	t.Parallel()
-	p := deploy(t, readmePod(t))
-	p.begins()
-	p.deadLock()
+	deploy(t, readmePod(t)).restartsDeadLocked()
 }
 
 // The same of an agent that is an ordinary container.
