@@ -51,7 +51,7 @@ func TestEventsAreCounted(t *testing.T) {
 		w.prober.set(running("shop", readiness(1)))
 		c := w.Next(t, "event")
 		name := nameOf(c)
-		at := w.begin.Add(1100 * ms).UTC()
+		at := w.begin.Add(1010 * ms).UTC()
 		if want := fmt.Sprintf("web-0.%x", at.UnixNano()); name != want {
 			t.Errorf("the name is %s, want %s", name, want)
 		}

@@ -16,7 +16,9 @@ import (
 )
 
 const (
-	// window is how long changes are collected, so that they make one patch.
+	// together is how long a change waits for those that come with it.
+	together = 10 * time.Millisecond
+	// window is the least time between two patches: the changes of that time make one.
 	window = 100 * time.Millisecond
 	// reconcileGap is how often the pod is compared with what it should say.
 	reconcileGap = 10 * time.Second
@@ -56,6 +58,7 @@ type run struct {
 	look     time.Time // when to look at the snapshots; zero: at the next change
 	retry    time.Time // no write before; zero: at once
 	check    time.Time // when to compare with the pod
+	wroteAt  time.Time // when the last write began, or the run
 	waiting  time.Time // since when some target is not settled; zero: none
 	failures int       // in a row
 	told     kubernetes.Trouble
@@ -134,7 +137,8 @@ func (r *run) loop(ctx context.Context) {
 	defer sub.Close()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	r.check = time.Now().Add(reconcileGap)
+	r.wroteAt = time.Now()
+	r.check = r.wroteAt.Add(reconcileGap)
 	last := r.last
 	for ctx.Err() == nil {
 		timer.Reset(time.Until(r.next()))
@@ -144,7 +148,7 @@ func (r *run) loop(ctx context.Context) {
 		case <-timer.C:
 			r.turn(ctx, sub)
 		case <-sub.C:
-			r.lookBy(time.Now().Add(window))
+			r.lookBy(latest(time.Now().Add(together), r.wroteAt.Add(window)))
 		case <-r.wake:
 			r.lookBy(time.Now().Add(window))
 		case <-last:
@@ -160,6 +164,14 @@ func (r *run) lookBy(at time.Time) {
 	if r.look.IsZero() || at.Before(r.look) {
 		r.look = at
 	}
+}
+
+// latest returns the later of two times.
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // next returns when the next turn is due.

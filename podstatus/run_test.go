@@ -13,8 +13,9 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober"
 )
 
-// The first word comes 100 ms after the pod is seen. 3 changes within 100 ms are 1 patch of
-// the latest state; a state that came and went within 100 ms is none.
+// The first word comes 100 ms after the beginning. A change is written 10 ms later: what comes
+// and goes within that time is no patch. The next patch begins 100 ms after the one before, and
+// has the latest state.
 func TestChangesAreCollected(t *testing.T) {
 	inBubble(t, func(w *world) {
 		w.on()
@@ -22,17 +23,25 @@ func TestChangesAreCollected(t *testing.T) {
 		w.is(true, 1, 0)
 		w.sleepUntil(2000 * ms)
 		w.prober.set(notReady("shop"))
-		w.sleepUntil(2050 * ms)
+		w.sleepUntil(2005 * ms)
 		w.prober.set(isReady("shop"))
-		w.sleepUntil(2099 * ms)
-		w.prober.set(notReady("shop"))
-		w.takes(2100*ms, saysFalse)
 		w.sleepUntil(3000 * ms)
-		w.prober.set(isReady("shop"))
-		w.sleepUntil(3050 * ms)
+		w.is(true, 1, 0)
 		w.prober.set(notReady("shop"))
+		w.takes(3010*ms, saysFalse)
+		w.sleepUntil(3050 * ms)
+		w.prober.set(isReady("shop"))
+		w.sleepUntil(3080 * ms)
+		w.prober.set(notReady("shop"))
+		w.sleepUntil(3105 * ms)
+		w.prober.set(isReady("shop"))
+		w.takes(3110*ms, saysTrue)
+		w.sleepUntil(3150 * ms)
+		w.prober.set(notReady("shop"))
+		w.sleepUntil(3205 * ms)
+		w.prober.set(isReady("shop"))
 		w.quiet(time.Second)
-		w.is(true, 2, 0)
+		w.is(true, 3, 0)
 	})
 }
 
@@ -50,7 +59,7 @@ func TestLatestStateOnly(t *testing.T) {
 		w.prober.set(notReady("shop"))
 		w.sleepUntil(5 * time.Second)
 		c.Answer(200, podWith(cond(shopReady, "True", "ProbesSucceeding", "", first[0].LastTransitionTime)))
-		last := w.takes(5100*ms, saysFalse)
+		last := w.takes(5010*ms, saysFalse)
 		if at := last[0].LastTransitionTime; !at.Equal(w.begin.Add(5 * time.Second)) {
 			t.Errorf("lastTransitionTime %v, want that of the write in whole seconds", at)
 		}
@@ -93,7 +102,7 @@ func TestReconcileWithALateWatch(t *testing.T) {
 		w.takes(100*ms, saysTrue)
 		w.sleepUntil(9 * time.Second)
 		w.prober.set(notReady("shop"))
-		now := take(w.patched(9100*ms, saysFalse))
+		now := take(w.patched(9010*ms, saysFalse))
 		w.quiet(time.Hour)
 		w.watch.Event("MODIFIED", now)
 		w.quiet(time.Minute)
@@ -165,7 +174,7 @@ func TestNeighbourThatNeverSettles(t *testing.T) {
 		w.is(false, 0, 0)
 		w.begin = time.Now()
 		w.prober.set(blind, notReady("shop"))
-		w.takes(100*ms, saysFalse)
+		w.takes(10*ms, saysFalse)
 		w.is(true, 1, 0)
 		w.prober.set(blind, isReady("shop"))
 		w.quiet(time.Minute)
@@ -175,7 +184,7 @@ func TestNeighbourThatNeverSettles(t *testing.T) {
 			s.SourceUp[config.SourceProcess] = true
 			s.Statuses = []prober.TargetStatus{isReady("blind"), isReady("shop")}
 		})
-		w.takes(100*ms, saysTrue)
+		w.takes(10*ms, saysTrue)
 		w.is(true, 2, 0)
 	})
 }
@@ -333,7 +342,7 @@ func TestLastWordDuringTheDelay(t *testing.T) {
 		w.takes(100*ms, saysTrue)
 		w.sleepUntil(time.Second)
 		w.prober.change(func(s *prober.Status) { s.Stopping = true })
-		w.takes(1100*ms, shopReady+" False AgentStopping the agent stops")
+		w.takes(1010*ms, shopReady+" False AgentStopping the agent stops")
 		w.prober.set(notReady("shop"))
 		w.quiet(20 * time.Second)
 		w.finishes(t, "after the delay", "", 0)

@@ -113,7 +113,7 @@ func TestLostAnswer(t *testing.T) {
 				first := w.takes(100*ms, saysTrue)[0]
 				w.sleepUntil(11 * time.Second)
 				w.prober.set(notReady("shop"))
-				c, lost := w.patched(11100*ms, saysFalse)
+				c, lost := w.patched(11010*ms, saysFalse)
 				shown := podWith(cond(shopReady, "False", lost[0].Reason, lost[0].Message, lost[0].LastTransitionTime))
 				if !silent {
 					w.watch.Event("MODIFIED", shown)

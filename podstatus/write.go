@@ -67,6 +67,7 @@ func (r *run) is(p *kubernetes.Pod, reconcile bool) view {
 
 // write patches the status of the pod, whose conditions are those of is.
 func (r *run) write(ctx context.Context, p *kubernetes.Pod, write []kubernetes.PodCondition, is view) error {
+	r.wroteAt = time.Now()
 	client := r.o.Pod.Client()
 	self, err := client.Self()
 	if err == nil {
