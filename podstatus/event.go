@@ -4,6 +4,7 @@
 package podstatus
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -84,15 +85,7 @@ func (r runs) events(t *prober.TargetStatus, now time.Time) []event {
 // unhealthy returns the message about the last failure of a probe, as in
 // "Readiness probe failed: shop: HTTP probe failed with statuscode: 500".
 func unhealthy(target string, p *prober.ProbeStatus) string {
-	text := string(p.Reason)
-	for _, a := range slices.Backward(p.LastFailures) {
-		if a.Outcome == prober.Failed {
-			if a.Output != "" {
-				text = a.Output
-			}
-			break
-		}
-	}
+	text := cmp.Or(p.LastFailureOutput(), string(p.Reason))
 	return fmt.Sprintf("%s probe failed: %s: %s", prober.ProbeType(p.Kind), target, output.Visible(output.Cut(text, maxOutput)))
 }
 

@@ -4,6 +4,7 @@
 package prober
 
 import (
+	"slices"
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/config"
@@ -158,6 +159,17 @@ func ProbeType(k gate.Kind) string {
 		return "Liveness"
 	}
 	return "invalid"
+}
+
+// LastFailureOutput returns the output of the last attempt that failed; empty if there is none,
+// and below Full.
+func (p *ProbeStatus) LastFailureOutput() string {
+	for _, a := range slices.Backward(p.LastFailures) {
+		if a.Outcome == Failed {
+			return a.Output
+		}
+	}
+	return ""
 }
 
 // ReasonCount counts the attempts that failed for one reason.

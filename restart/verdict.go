@@ -4,8 +4,6 @@
 package restart
 
 import (
-	"slices"
-
 	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/gate"
 	"github.com/prober-exporter/prober_exporter/prober"
@@ -48,11 +46,6 @@ func describe(v verdict, s *prober.TargetStatus, handler string) Act {
 		return a // a reload or another instance came in between
 	}
 	a.Reason, a.Failures, a.Threshold = p.Reason, p.ConsecutiveFailures, p.FailureThreshold
-	for _, f := range slices.Backward(p.LastFailures) {
-		if f.Outcome == prober.Failed {
-			a.Output = f.Output
-			break
-		}
-	}
+	a.Output = p.LastFailureOutput()
 	return a
 }
