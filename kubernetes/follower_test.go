@@ -18,12 +18,12 @@ func TestFollowerBackOff(t *testing.T) {
 		6400 * time.Millisecond, 12800 * time.Millisecond, 25600 * time.Millisecond, 30 * time.Second, 30 * time.Second,
 	} {
 		for range 100 {
-			if got := f.backOff(failures); got < want/2 || got > want {
+			if got := BackOff(failures, f.pace.RetryMin, f.pace.RetryMax); got < want/2 || got > want {
 				t.Fatalf("after %d failures %v, want %v to %v", failures, got, want/2, want)
 			}
 		}
 	}
-	if got := f.backOff(1000); got < 15*time.Second {
+	if got := BackOff(1000, f.pace.RetryMin, f.pace.RetryMax); got < 15*time.Second {
 		t.Errorf("after 1000 failures %v", got)
 	}
 	for after, most := range map[time.Duration]time.Duration{7 * time.Second: 7 * time.Second, time.Minute: time.Minute, 0: time.Second} {

@@ -187,7 +187,7 @@ func (f *following) well(self Self) {
 func (f *following) rest(err error) time.Duration {
 	e, ok := errors.AsType[*Error](err)
 	if !ok {
-		return f.backOff(0)
+		return BackOff(0, f.pace.RetryMin, f.pace.RetryMax)
 	}
 	f.failures++
 	switch {
@@ -201,13 +201,13 @@ func (f *following) rest(err error) time.Duration {
 		}
 		f.told |= e.Trouble
 	}
-	return max(f.backOff(f.failures-1), e.After)
+	return max(BackOff(f.failures-1, f.pace.RetryMin, f.pace.RetryMax), e.After)
 }
 
-// backOff returns the wait after that many failures: each doubles the wait up to a bound, and
-// up to half of the wait is random, so that the agents of a cluster do not all return to a
-// restarted API server at once.
-func (f *following) backOff(failures int) time.Duration {
-	d := min(f.pace.RetryMin<<min(failures, 20), f.pace.RetryMax)
+// BackOff returns the wait after that many failures: first, doubled by each failure, at most
+// longest. Up to half of the wait is random, so that the agents of a cluster do not all return to
+// a restarted API server at once.
+func BackOff(failures int, first, longest time.Duration) time.Duration {
+	d := min(first<<min(failures, 20), longest)
 	return d/2 + rand.N(d/2+1)
 }

@@ -4,7 +4,6 @@
 package podstatus
 
 import (
-	"math/rand/v2"
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/kubernetes"
@@ -53,9 +52,7 @@ const (
 )
 
 // backOff returns the wait after that many failures in a row, at least as long as the server
-// asks for, and at most longestWait. Each failure doubles the wait, and up to half of the wait is
-// random, so that the agents of a cluster do not all come back at once.
+// asks for, and at most longestWait.
 func backOff(failures int, after time.Duration) time.Duration {
-	d := min(firstWait<<min(max(failures-1, 0), 20), longestWait)
-	return min(max(d/2+rand.N(d/2+1), after), longestWait)
+	return min(max(kubernetes.BackOff(max(failures-1, 0), firstWait, longestWait), after), longestWait)
 }

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -47,16 +46,7 @@ func newGate(t *testing.T) *gated {
 	g.file("namespace", g.namespace)
 	g.token = g.accountToken("shop-prober", "Pod", "shop", g.uid)
 	g.file("token", g.token)
-	host, port, err := net.SplitHostPort(g.line.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, value := range map[string]string{
-		"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port,
-		"POD_NAME": "", "POD_NAMESPACE": "", "POD_UID": "", "HOSTNAME": "node-1",
-	} {
-		t.Setenv(name, value)
-	}
+	g.inPod()
 	t.Cleanup(func() {
 		for _, pod := range []string{"shop", "other"} {
 			kube.call(kube.admin, "DELETE", g.core("pods/"+pod), `{"gracePeriodSeconds":0}`)

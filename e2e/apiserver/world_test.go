@@ -63,16 +63,7 @@ func newWorld(t *testing.T) *world {
 	token := w.token("Pod", "web-0", w.uid)
 	w.file("token", token)
 	testutil.Within(t, time.Minute, "the Role holds", func() bool { return w.code(token, "GET", w.core("pods/web-0")) == 200 })
-	host, port, err := net.SplitHostPort(w.line.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, value := range map[string]string{
-		"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port,
-		"POD_NAME": "", "POD_NAMESPACE": "", "POD_UID": "", "HOSTNAME": "node-1",
-	} {
-		t.Setenv(name, value)
-	}
+	w.inPod()
 	t.Cleanup(func() {
 		for _, pod := range []string{"web-0", "web-1"} {
 			kube.call(kube.admin, "DELETE", w.core("pods/"+pod), `{"gracePeriodSeconds":0}`)
@@ -339,4 +330,19 @@ func (w *world) code(token, method, path string) int {
 		w.t.Fatal(err)
 	}
 	return code
+}
+
+// inPod gives this process the environment of a program in a pod, at the end of the line.
+func (w *world) inPod() {
+	w.t.Helper()
+	host, port, err := net.SplitHostPort(w.line.Addr().String())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for name, value := range map[string]string{
+		"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port,
+		"POD_NAME": "", "POD_NAMESPACE": "", "POD_UID": "", "HOSTNAME": "node-1",
+	} {
+		w.t.Setenv(name, value)
+	}
 }
