@@ -13,6 +13,8 @@ import (
 
 // Probe is a Kubernetes core/v1 Probe: exactly one of its four actions is set.
 type Probe struct {
+	Name string // of a member of a list; empty for the only probe of its kind
+
 	Exec      *Exec
 	HTTPGet   *HTTPGet
 	TCPSocket *TCPSocket

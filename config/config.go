@@ -7,6 +7,7 @@
 package config
 
 import (
+	"iter"
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/gate"
@@ -18,7 +19,7 @@ type Config struct {
 	Kubernetes *Kubernetes // nil: the agent writes nothing to its pod
 }
 
-// Target is a target with its probes; at least one probe is not nil.
+// Target is a target with its probes; it has at least one probe.
 type Target struct {
 	Name     string
 	Host     string
@@ -27,14 +28,49 @@ type Target struct {
 	Labels   []Label  // sorted by name, no name twice
 	Instance Instance
 
+	// A kind has one probe, a list of probes, or neither.
 	StartupProbe   *Probe
 	ReadinessProbe *Probe
 	LivenessProbe  *Probe
+	// Several has the lists, by kind; nil if there are none.
+	Several *[gate.NumKinds]Probes
 
 	Restart *Restart // nil: the agent does not restart the target
 }
 
-// Probe returns the target's probe of a kind, nil if it has none.
+// Probes is a list of probes of one kind, which judge together.
+type Probes struct {
+	// Require is how many members must succeed, from 1 to the number of members.
+	Require int
+	// Members have names, no name twice.
+	Members []*Probe
+}
+
+// All yields all probes of the target, by kind and then in the order of the file.
+func (t *Target) All() iter.Seq2[gate.Kind, *Probe] {
+	return func(yield func(gate.Kind, *Probe) bool) {
+		for _, k := range gate.Kinds() {
+			if p := t.Probe(k); p != nil && !yield(k, p) {
+				return
+			}
+			for _, p := range t.Members(k) {
+				if !yield(k, p) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Members returns the list of a kind, empty if the target has none.
+func (t *Target) Members(k gate.Kind) []*Probe {
+	if t.Several == nil {
+		return nil
+	}
+	return t.Several[k].Members
+}
+
+// Probe returns the target's only probe of a kind; nil if it has none, or a list.
 func (t *Target) Probe(k gate.Kind) *Probe {
 	switch k {
 	case gate.Startup:

@@ -76,8 +76,20 @@ type TargetStatus struct {
 	// StartupDuration is how long the instance took from its start until started;
 	// negative while unknown.
 	StartupDuration time.Duration
-	// Probes has an entry for each configured kind, in the order of kinds.
+	// Probes has an entry for each probe, by kind and then in the order of the configuration.
 	Probes []ProbeStatus
+	// Combined has an entry for each kind with a list of probes, in the order of kinds.
+	Combined []CombinedStatus
+}
+
+// CombinedStatus is what the members of a list of probes say together.
+type CombinedStatus struct {
+	Kind gate.Kind
+	// Members is how many probes the list has, Require how many of them must succeed,
+	// Succeeding and Failing how many say Success and Failure.
+	Members, Require, Succeeding, Failing int
+	// Result is Success if Require members say so, Failure if that cannot be met any more.
+	Result gate.Result
 }
 
 // Changed is when each condition of a target last changed.
@@ -96,6 +108,7 @@ func (t *TargetStatus) Probe(k gate.Kind) (ProbeStatus, bool) {
 // ProbeStatus is the state of one probe.
 type ProbeStatus struct {
 	Kind   gate.Kind
+	Name   string // of a member of a list; empty for the only probe of its kind
 	Action string // exec, httpGet, tcpSocket or grpc
 	// Address is what the probe asks, without secrets: a URL, or host and port; empty for
 	// exec, and below Full.
