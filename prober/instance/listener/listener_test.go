@@ -211,7 +211,7 @@ func TestListenerLooksAfterAFreeze(t *testing.T) {
 		b.mu.Lock()
 		b.pass = nil
 		b.mu.Unlock()
-		time.Sleep(30 * time.Second) // for the read that is under way
+		time.Sleep(30*time.Second + 500*time.Millisecond) // for the read that is under way, and between two reads
 		b.set()
 		l.AttemptFailed("app")
 		begin := time.Now()
