@@ -148,14 +148,16 @@ func TestNoBlockNoCost(t *testing.T) {
 		w.view.runs("app", "a")
 		none := app("app", func(c *config.Target) { c.Restart = nil })
 		w.apply(none)
-		before := runtime.NumGoroutine()
+		if got := loops(); got != 0 {
+			t.Errorf("%d loops without a block", got)
+		}
 		w.apply(app("app"))
-		if got := runtime.NumGoroutine(); got != before+1 {
-			t.Errorf("%d goroutines more, want 1", got-before)
+		if got := loops(); got != 1 {
+			t.Errorf("%d loops with a block, want 1", got)
 		}
 		w.apply(none)
-		if got := runtime.NumGoroutine(); got != before {
-			t.Errorf("%d goroutines more without a block", got-before)
+		if got := loops(); got != 0 {
+			t.Errorf("%d loops after the block was taken away", got)
 		}
 		if s := w.r.Status(); len(s.Targets) != 0 {
 			t.Errorf("got %+v", s)
@@ -164,6 +166,13 @@ func TestNoBlockNoCost(t *testing.T) {
 			t.Error("a target without a block has a state")
 		}
 	})
+}
+
+// loops returns how many Restarters have a loop that runs.
+func loops() int {
+	synctest.Wait()
+	stacks := make([]byte, 1<<20)
+	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "restart.(*Restarter).run(")
 }
 
 // Counters go on over a reload, and begin anew where the labels change.
