@@ -23,6 +23,7 @@ type Probe struct {
 	InitialDelay     time.Duration
 	Timeout          time.Duration
 	Period           time.Duration
+	UnhealthyPeriod  time.Duration // while the result is not Success; at most Period, 0: Period
 	SuccessThreshold int
 	FailureThreshold int
 

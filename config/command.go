@@ -7,10 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os/exec"
 	"path/filepath"
-	"time"
 )
 
 // LookCommand returns the path of the executable that file names. A name with a
@@ -97,10 +95,7 @@ func (d *decoder) noticeBoots(v value, t *Target) {
 		d.noticef(Warn, v.line, v.path(), "the agent does not see the first boot before the target listens (instance.source: %s), so initialDelaySeconds counts from the start of the agent: "+
 			"add a startupProbe, or keep the delay on the probe that asks /live/%s", source, t.Name)
 	case SourceStatic:
-		most := time.Duration(math.MaxInt64)
-		if live.Period <= most/time.Duration(live.FailureThreshold) {
-			most = live.Period * time.Duration(live.FailureThreshold)
-		}
+		most := times(live.FailureThreshold, live.Period)
 		d.noticef(Warn, v.line, v.path(), "the agent does not see restarts (instance.source: %s), so startupProbe and initialDelaySeconds protect the first boot only: "+
 			"a later boot that takes longer than %s s (failureThreshold × periodSeconds) will be killed again", source, formatSeconds(most))
 	}

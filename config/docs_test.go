@@ -82,7 +82,7 @@ func TestDocumentedKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	for key := range strings.FieldsSeq("targets name host ports env labels instance source startupProbe readinessProbe livenessProbe " +
-		"containerPort protocol value exec httpGet tcpSocket grpc initialDelaySeconds timeoutSeconds periodSeconds successThreshold " +
+		"containerPort protocol value exec httpGet tcpSocket grpc initialDelaySeconds timeoutSeconds periodSeconds unhealthyPeriodSeconds successThreshold " +
 		"failureThreshold terminationGracePeriodSeconds command path port scheme httpHeaders service mode " +
 		"maxHoldSeconds refreshSeconds pidFile match container label socket " +
 		"restart signal docker systemd stopSignal unit backOff maxSeconds resetSeconds initialSeconds limit restarts seconds dryRun " +

@@ -24,7 +24,7 @@ const (
 func probeFields() []string {
 	return append(ActionNames(),
 		"initialDelaySeconds", "timeoutSeconds",
-		"periodSeconds", "successThreshold", "failureThreshold", "terminationGracePeriodSeconds")
+		"periodSeconds", "unhealthyPeriodSeconds", "successThreshold", "failureThreshold", "terminationGracePeriodSeconds")
 }
 
 // probe returns a probe of t. The ports and the environment of t are known already.
@@ -44,6 +44,7 @@ func (d *decoder) probe(v value, kind gate.Kind, t *Target) *Probe {
 		v := o.get("successThreshold")
 		d.wrong(v, "must be 1, is %s", clip(v.node.Value))
 	}
+	p.UnhealthyPeriod = d.unhealthyPeriod(o.get("unhealthyPeriodSeconds"), kind, p)
 	p.TerminationGracePeriodSeconds = d.gracePeriod(o.get("terminationGracePeriodSeconds"), kind, t)
 	d.action(o, p, t)
 	return d.shared.probe(p)

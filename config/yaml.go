@@ -93,6 +93,9 @@ func (p *Probe) node() *yaml.Node {
 	add(n, "initialDelaySeconds", scalar(formatSeconds(p.InitialDelay)))
 	add(n, "timeoutSeconds", scalar(formatSeconds(p.Timeout)))
 	add(n, "periodSeconds", scalar(formatSeconds(p.Period)))
+	if p.UnhealthyPeriod != 0 {
+		add(n, "unhealthyPeriodSeconds", scalar(formatSeconds(p.UnhealthyPeriod)))
+	}
 	add(n, "successThreshold", integer(int64(p.SuccessThreshold)))
 	add(n, "failureThreshold", integer(int64(p.FailureThreshold)))
 	if s := p.TerminationGracePeriodSeconds; s != nil {

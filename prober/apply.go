@@ -125,14 +125,14 @@ func (m *Manager) startAll(targets []*target, before map[string]*target) {
 		goesOn := was != nil && t.goesOnFrom(was)
 		for _, w := range t.workers {
 			now := time.Now()
-			first, ok := time.Time{}, false
+			first, between, ok := time.Time{}, uint32(0), false
 			if goesOn {
-				first, ok = was.worker(w.kind).nextFor(w, now)
+				first, between, ok = was.worker(w.kind).nextFor(w, now)
 			}
 			if !ok {
 				first = m.slotBefore(now.Add(phases.draw(w.probe.Period)), w.probe.Period)
 			}
-			w.start(first)
+			w.start(first, between)
 		}
 	}
 }

@@ -39,19 +39,28 @@ func (m *Manager) moment(t time.Time) moment { return moment(t.Sub(m.epoch)) + 1
 
 func (m *Manager) timeOf(at moment) time.Time { return m.epoch.Add(time.Duration(at - 1)) }
 
-// next returns the point of the grid for the next turn. If the worker has missed points,
-// next returns the latest of them, which is due at once, and drops the others (rule 5.3).
-func (w *worker) next(now time.Time) time.Time {
-	if w.poked {
-		return now
+// next returns when the next turn is due, and how many turns between two points of the grid
+// there then are since the last point. If the worker has missed turns, next returns the latest
+// of them, which is due at once, and drops the others (rule 5.3). The caller holds target.mu.
+func (w *worker) next(now time.Time) (at time.Time, between uint32) {
+	due, period := w.target.m.timeOf(w.due), w.period()
+	switch {
+	case w.poked:
+		return now, 0
+	case period < w.probe.Period:
+		at = latest(due.Add(period), period, now)
+		return at, w.between + uint32(at.Sub(due)/period)
+	case w.between == 0:
+		return latest(due.Add(period), period, now), 0
 	}
-	return w.latest(w.target.m.timeOf(w.due).Add(w.probe.Period), now)
+	return latest(w.backToGrid(due), period, now), 0
 }
 
-// latest returns point or, if point is past, the latest point of the grid that is past.
-func (w *worker) latest(point, now time.Time) time.Time {
+// latest returns point or, if point is past, the latest point a multiple of the period later
+// that is past.
+func latest(point time.Time, period time.Duration, now time.Time) time.Time {
 	if late := now.Sub(point); late > 0 {
-		point = point.Add(late.Truncate(w.probe.Period))
+		point = point.Add(late.Truncate(period))
 	}
 	return point
 }

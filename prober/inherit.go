@@ -115,22 +115,29 @@ func (t *target) goesOnFrom(before *target) bool {
 }
 
 // nextFor returns when is, the worker that a reload has put in the place of w, takes its
-// first turn, if is goes on as w would have. w may be nil.
-func (w *worker) nextFor(is *worker, now time.Time) (first time.Time, ok bool) {
+// first turn, and where that is between two points of the grid, if is goes on as w would have.
+// w may be nil.
+func (w *worker) nextFor(is *worker, now time.Time) (first time.Time, between uint32, ok bool) {
 	if w == nil || !sameRun(w.target.cfg, is.target.cfg, w.kind) {
-		return time.Time{}, false
+		return time.Time{}, 0, false
 	}
+	is.target.mu.Lock()
+	period := is.period()
+	is.target.mu.Unlock()
 	w.target.mu.Lock()
 	defer w.target.mu.Unlock()
 	switch {
 	case w.quit || w.due == 0:
-		return time.Time{}, false
+		return time.Time{}, 0, false
 	case w.poked:
-		return now, true
+		return now, 0, true
 	}
-	first = is.latest(w.target.m.timeOf(w.due), now)
-	if longest := now.Add(is.probe.Period); first.After(longest) {
-		first = longest
+	due, longest := w.target.m.timeOf(w.due), now.Add(period)
+	switch first = latest(due, period, now); {
+	case first.After(longest):
+		return longest, 0, true
+	case first.Equal(due) && w.samePeriods(is):
+		between = w.between
 	}
-	return first, true
+	return first, between, true
 }

@@ -139,7 +139,10 @@ func (w *worker) takeOver(before *worker, last *attempt) (entries []entry) {
 	}
 	if w.due != 0 && w.timer == nil { // else Apply has yet to start the worker
 		now := time.Now()
-		first := w.latest(w.target.m.timeOf(w.due), now)
+		first := latest(w.target.m.timeOf(w.due), w.period(), now)
+		if longest := now.Add(w.period()); first.After(longest) { // by the attempt's outcome
+			first = longest
+		}
 		if w.poked {
 			first = now
 		}
@@ -191,7 +194,8 @@ func (t *target) retire(next *config.Target) (cut []*leaver, entries []entry) {
 		w.halt(!counts)
 		switch {
 		case counts: // the successor counts from this turn
-			w.due += moment(w.probe.Period)
+			at, between := w.next(t.m.timeOf(w.due))
+			w.due, w.between = t.m.moment(at), between
 			t.m.leaving.add(w, false)
 		case w.stage != resting:
 			cut = append(cut, t.m.leaving.add(w, true))

@@ -47,6 +47,9 @@ func (t *target) publish(inst gate.Instance, now time.Time) {
 	if changed {
 		t.m.subscriptions.tell(t.cfg.Name)
 	}
+	for _, w := range t.workers {
+		w.hasten(now)
+	}
 }
 
 // derive brings up to date what follows from the state, and tells nobody. It reports whether

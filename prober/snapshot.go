@@ -125,6 +125,7 @@ func (w *worker) status(d Detail, inst gate.Instance, now time.Time) ProbeStatus
 		InitialDelay:     w.probe.InitialDelay,
 		Timeout:          w.probe.Timeout,
 		Period:           w.probe.Period,
+		UnhealthyPeriod:  w.probe.UnhealthyPeriod,
 		SuccessThreshold: w.probe.SuccessThreshold,
 		FailureThreshold: w.probe.FailureThreshold,
 		Result:           t.state.Result(w.kind, inst),
@@ -152,7 +153,7 @@ func (w *worker) status(d Detail, inst gate.Instance, now time.Time) ProbeStatus
 	if !w.stopped && !w.quit && w.due != 0 {
 		next := t.m.timeOf(w.due)
 		if w.stage != resting {
-			next = w.next(now)
+			next, _ = w.next(now)
 		}
 		s.NextTurn = now.Add(next.Sub(now)) // now has today's wall clock, next that of the manager's beginning
 		s.HeldUntil = w.heldUntil(p, inst, s.NextTurn)

@@ -115,6 +115,7 @@ type ProbeStatus struct {
 	Address string
 
 	InitialDelay, Timeout, Period      time.Duration
+	UnhealthyPeriod                    time.Duration // 0: Period
 	SuccessThreshold, FailureThreshold int
 
 	// Result is the published result for the instance. Last is the last outcome, and Run

@@ -102,7 +102,7 @@ func (w *worker) enterTurn(inst gate.Instance, state gate.Target, verdict gate.V
 	t, m := w.target, w.target.m
 	m.observeLateness(now.Sub(m.timeOf(w.readyAt)))
 	if w.poked {
-		w.due = m.moment(m.slotAfter(now, w.probe.Period))
+		w.due, w.between = m.moment(m.slotAfter(now, w.probe.Period)), 0
 	}
 	t.state = state
 	switch verdict {
@@ -173,7 +173,8 @@ func (w *worker) planTurn(now time.Time) (due bool) {
 	if w.stopped || w.quit {
 		return false
 	}
-	at := w.next(now)
+	at, between := w.next(now)
+	w.between = between
 	if at.After(now) {
 		w.schedule(at, now)
 		return false

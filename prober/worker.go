@@ -50,6 +50,8 @@ type worker struct {
 	stage    stage
 	standing standing
 	files    uint8 // the most that an attempt has open; never changes
+
+	between uint32 // how many unhealthy periods due is after the last turn on the grid
 }
 
 // stage says how far the worker is in a turn.
@@ -68,16 +70,16 @@ func (w *worker) logger() *slog.Logger {
 
 func (w *worker) name() probeName { return probeName{w.target.cfg.Name, w.kind} }
 
-// start schedules the first turn for first, a point of the grid, or for now if first is past.
-// If an attempt from before a reload still runs, the turn waits for its end. start does
-// nothing if the worker was stopped before.
-func (w *worker) start(first time.Time) {
+// start schedules the first turn for first, a point of the grid or between two points, or for now
+// if first is past. If an attempt from before a reload still runs, the turn waits for its end.
+// start does nothing if the worker was stopped before.
+func (w *worker) start(first time.Time, between uint32) {
 	w.target.mu.Lock()
 	defer w.target.mu.Unlock()
 	if w.stopped {
 		return
 	}
-	w.due = w.target.m.moment(first)
+	w.due, w.between = w.target.m.moment(first), between
 	if !w.target.m.leaving.has(w.name()) {
 		w.schedule(first, time.Now())
 	}

@@ -70,7 +70,7 @@ func (v *viewer) detail(view probeView, p *prober.ProbeStatus) probeDetail {
 		Settings: []pair{
 			{"initial delay", seconds(p.InitialDelay)},
 			{"timeout", seconds(p.Timeout)},
-			{"period", seconds(p.Period)},
+			{"period", periods(p)},
 			{"success threshold", fmt.Sprint(p.SuccessThreshold)},
 			{"failure threshold", fmt.Sprint(p.FailureThreshold)},
 		},

@@ -88,6 +88,7 @@ type Probe struct {
 	InitialDelay     float64 `json:"initial_delay_seconds"`
 	Timeout          float64 `json:"timeout_seconds"`
 	Period           float64 `json:"period_seconds"`
+	UnhealthyPeriod  float64 `json:"unhealthy_period_seconds,omitzero"`
 	SuccessThreshold int     `json:"success_threshold"`
 	FailureThreshold int     `json:"failure_threshold"`
 
@@ -220,6 +221,7 @@ func newProbe(p *prober.ProbeStatus) Probe {
 		InitialDelay:        p.InitialDelay.Seconds(),
 		Timeout:             p.Timeout.Seconds(),
 		Period:              p.Period.Seconds(),
+		UnhealthyPeriod:     p.UnhealthyPeriod.Seconds(),
 		SuccessThreshold:    p.SuccessThreshold,
 		FailureThreshold:    p.FailureThreshold,
 		Result:              p.Result.String(),

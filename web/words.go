@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/prober-exporter/prober_exporter/prober"
 )
 
 // took returns a duration to two or three digits.
@@ -120,4 +122,12 @@ func plural(n int, thing string) string {
 // seconds returns a duration of the configuration as the file has it.
 func seconds(d time.Duration) string {
 	return fmt.Sprintf("%v s", math.Round(d.Seconds()*1e9)/1e9)
+}
+
+// periods returns when a probe has its turns.
+func periods(p *prober.ProbeStatus) string {
+	if p.UnhealthyPeriod == 0 {
+		return seconds(p.Period)
+	}
+	return seconds(p.Period) + ", " + seconds(p.UnhealthyPeriod) + " until it succeeds"
 }

@@ -128,6 +128,7 @@ func (c *converter) container(p place, init bool, names map[string]int) (contain
 		if n := k.probes[kind].node; n != nil && !runs {
 			c.wrong(n.Line, k.probes[kind].path, "may not be set for init containers without restartPolicy=Always")
 		}
+		c.foreign(k.probes[kind])
 	}
 	return k, runs
 }
