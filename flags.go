@@ -32,6 +32,7 @@ func parse(args []string, stderr io.Writer) (o *agent.Options, code int, done bo
 
 	app.Flag("config.file", "Configuration file.").Default("prober.yml").StringVar(&o.ConfigFile)
 	app.Flag("config.check", "Load the configuration and the web configuration, print every mistake and notice, and exit.").BoolVar(&o.ConfigCheck)
+	app.Flag("config.try", "Make one attempt of each probe of the configuration, started or not, print a table, and exit with 0 if all attempts have succeeded, otherwise with 1. With =NAME: of this target alone.").PlaceHolder("NAME").IsSetByUser(&o.Try.Asked).StringVar(&o.Try.Target)
 	app.Flag("config.fail-open", "If a configuration is unreadable or invalid at start, run without it: probe nothing, and answer 200 at every /live.").BoolVar(&o.FailOpen)
 	app.Flag("config.enable-auto-reload", "Reload when the content of the configuration file has changed.").BoolVar(&o.AutoReload)
 	app.Flag("config.auto-reload-interval", "How often to check the file for a change.").Default("30s").DurationVar(&o.AutoReloadInterval)
@@ -62,7 +63,7 @@ func parse(args []string, stderr io.Writer) (o *agent.Options, code int, done bo
 	app.Flag("log.level", "Only log lines of this severity or above.").Default("info").EnumVar(&o.LogLevel, "debug", "info", "warn", "error")
 	app.Flag("log.format", "Format of the log.").Default("logfmt").EnumVar(&o.LogFormat, "logfmt", "json")
 
-	_, err := app.Parse(stdinArgument(args))
+	_, err := app.Parse(withValues(args))
 	if done { // --help or --version
 		return o, code, true
 	}
@@ -76,13 +77,17 @@ func parse(args []string, stderr io.Writer) (o *agent.Options, code int, done bo
 	return o, exitOK, false
 }
 
-// stdinArgument joins the flag and a separate argument -, which kingpin would take for a flag.
-func stdinArgument(args []string) []string {
+// withValues gives two flags their values in the form in which kingpin takes them: a separate
+// argument -, which kingpin would take for a flag, and that of --config.try, which may have none.
+func withValues(args []string) []string {
 	args = slices.Clone(args)
-	for i := range len(args) - 1 {
-		if strings.TrimLeft(args[i], "-") == "config.from-pod" && args[i+1] == "-" {
+	for i := 0; i < len(args); i++ {
+		switch flag := strings.TrimLeft(args[i], "-"); {
+		case flag == "config.try":
+			args[i] += "="
+		case (flag == "config.from-pod" || flag == "config.file") && i+1 < len(args) && args[i+1] == "-":
 			args[i] += "=-"
-			return slices.Delete(args, i+1, i+2)
+			args = slices.Delete(args, i+1, i+2)
 		}
 	}
 	return args

@@ -49,6 +49,8 @@ func do(ctx context.Context, o *agent.Options, stderr io.Writer) (err error) {
 	switch {
 	case o.ConfigCheck:
 		return agent.CheckConfig(o, stderr)
+	case o.Try.Asked:
+		return agent.Try(ctx, o, os.Stdin, os.Stdout, stderr)
 	case o.Terminating:
 		healthcheck.TellTerminating(ctx, o.HealthAddresses, *o.Web.WebListenAddresses, stderr)
 		return nil

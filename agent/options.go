@@ -26,6 +26,7 @@ type Options struct {
 	AutoReloadInterval time.Duration
 
 	FromPod FromPodOptions
+	Try     TryOptions
 
 	Web             *toolkit.FlagConfig
 	HealthAddresses []string
@@ -64,6 +65,12 @@ type FromPodOptions struct {
 	MetricsPort int
 }
 
+// TryOptions holds the flag that tries a configuration.
+type TryOptions struct {
+	Asked  bool
+	Target string // empty: all
+}
+
 // Check sets the external URL, unless it is empty. It returns an error that names the first
 // flag with a wrong value.
 func (o *Options) Check(externalURL string) error {
@@ -92,7 +99,7 @@ func (o *Options) Check(externalURL string) error {
 // serving.
 func (o *Options) checkTasks() error {
 	tasks := 0
-	for _, asked := range []bool{o.FromPod.Asked, o.ConfigCheck, o.IsHealthCheck, o.Terminating, o.IsCopy} {
+	for _, asked := range []bool{o.FromPod.Asked, o.ConfigCheck, o.Try.Asked, o.IsHealthCheck, o.Terminating, o.IsCopy} {
 		if asked {
 			tasks++
 		}
@@ -102,7 +109,7 @@ func (o *Options) checkTasks() error {
 	case pod.Asked && pod.File == "":
 		return errors.New("--config.from-pod needs a file, or - for stdin")
 	case tasks > 1:
-		return errors.New("--config.from-pod, --config.check, --health.check, --terminating and --copy-to exclude each other")
+		return errors.New("--config.from-pod, --config.check, --config.try, --health.check, --terminating and --copy-to exclude each other")
 	case o.IsHealthCheck && o.HealthCheck == "" && !o.HealthCheckFailOpen:
 		return errors.New("--health.check needs a URL")
 	case !o.IsHealthCheck && (o.HealthCheckFailOpen || o.HealthCheckWait != 0):

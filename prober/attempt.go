@@ -32,8 +32,12 @@ const (
 	maxMessage       = 4 << 10
 )
 
-// errPanic stands for an attempt that ended in a panic.
-var errPanic = errors.New("panic in the action")
+var (
+	// errPanic stands for an attempt that ended in a panic.
+	errPanic = errors.New("panic in the action")
+	// errEndless stands for an attempt that does not end.
+	errEndless = errors.New("the attempt does not end")
+)
 
 // tried is the outcome of an attempt.
 type tried struct {
@@ -121,13 +125,7 @@ func (w *worker) conclude(made attempt) (entries []entry) {
 // remember cleans the target's output and adds the attempt to the counters and the history.
 // The caller holds target.mu.
 func (w *worker) remember(made *attempt) {
-	if made.err != nil && made.Output == "" {
-		made.Output = made.err.Error()
-	}
-	if made.Reason == "" && !made.Success {
-		made.Reason = action.Other
-	}
-	w.clean(&made.tried)
+	w.tidy(&made.tried)
 	w.lastRun = made.ended.UnixNano()
 	w.count(made.outcome(), made.Reason, made.took())
 	w.history.add(record{
@@ -182,6 +180,17 @@ func (w *worker) judge(made *attempt, before gate.Probe) (entries []entry) {
 	}
 	w.standing = w.standing.after(&made.tried, made.took())
 	return entries
+}
+
+// tidy makes an outcome fit to be shown.
+func (w *worker) tidy(made *tried) {
+	if made.err != nil && made.Output == "" {
+		made.Output = made.err.Error()
+	}
+	if made.Reason == "" && !made.Success {
+		made.Reason = action.Other
+	}
+	w.clean(made)
 }
 
 // clean cuts the target's output and takes secrets out of it.

@@ -175,6 +175,15 @@ func ProbeType(k gate.Kind) string {
 	return "invalid"
 }
 
+// ProbeName names a probe within its target: by its kind or, if it is a member of a list, by its
+// kind and its own name.
+func ProbeName(k gate.Kind, name string) string {
+	if name == "" {
+		return k.String()
+	}
+	return k.String() + "/" + name
+}
+
 // LastFailureOutput returns the output of the last attempt that failed; empty if there is none,
 // and below Full.
 func (p *ProbeStatus) LastFailureOutput() string {
