@@ -219,3 +219,38 @@ func TestUnhealthyPeriodOfAnAttemptOverAReload(t *testing.T) {
 		equal(t, "attempts", w.at("app/readiness"), 0, 10*time.Second, 10700*ms)
 	})
 }
+
+// A trigger begins the grid anew, also between two points. The news of other probes bring no
+// attempt closer than the unhealthy period, although the turn after a trigger counts from the next
+// slot.
+func TestUnhealthyPeriodAfterATrigger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		w.says("app/readiness", bad)
+		w.apply(app("app", nil, sooner(700*ms), every(10*ms)))
+		w.sleepUntil(3210 * ms)
+		w.m.Probe("app")
+		w.sleepUntil(3900 * ms)
+		w.says("app/readiness", good)
+		w.sleepUntil(15 * time.Second)
+		equal(t, "attempts", w.at("app/readiness"), 0, 700*ms, 1400*ms, 2100*ms, 2800*ms, 3210*ms, 3950*ms, 13250*ms)
+	})
+}
+
+// A reload during an attempt between two points of the grid leaves the turns where they are.
+func TestUnhealthyPeriodOfAReloadDuringAnAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		w.takes("app/readiness", 200*ms, bad)
+		w.apply(app("app", nil, sooner(500*ms), nil))
+		w.sleepUntil(600 * ms)
+		w.apply(labelled(app("app", nil, sooner(500*ms), nil), "a"))
+		w.sleepUntil(1100 * ms)
+		w.apply(labelled(app("app", nil, sooner(500*ms), nil), "b"))
+		w.says("app/readiness", good)
+		w.sleepUntil(25 * time.Second)
+		equal(t, "attempts", w.at("app/readiness"), 0, 500*ms, 1000*ms, 1500*ms, 10*time.Second, 20*time.Second)
+	})
+}
