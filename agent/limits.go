@@ -42,9 +42,9 @@ const (
 // probesOf yields every probe of a configuration.
 func probesOf(cfg *config.Config) iter.Seq[*config.Probe] {
 	return func(yield func(*config.Probe) bool) {
-		for _, t := range cfg.Targets {
-			for _, p := range []*config.Probe{t.StartupProbe, t.ReadinessProbe, t.LivenessProbe} {
-				if p != nil && !yield(p) {
+		for i := range cfg.Targets {
+			for _, p := range cfg.Targets[i].All() {
+				if !yield(p) {
 					return
 				}
 			}

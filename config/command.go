@@ -9,6 +9,10 @@ import (
 	"io/fs"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/gate"
 )
 
 // LookCommand returns the path of the executable that file names. A name with a
@@ -79,8 +83,9 @@ func (d *decoder) noticeCommand(v value, e *Exec, t *Target) {
 // noticeBoots warns of a target that could be killed while it boots, because its source
 // does not see when a boot begins.
 func (d *decoder) noticeBoots(v value, t *Target) {
-	live := t.LivenessProbe
-	if live == nil || t.StartupProbe == nil && live.InitialDelay == 0 {
+	live, starts := t.Of(gate.Liveness), len(t.Of(gate.Startup)) > 0
+	delays := slices.ContainsFunc(live, func(p *Probe) bool { return p.InitialDelay > 0 })
+	if len(live) == 0 || !starts && !delays {
 		return
 	}
 	source := t.Instance.Source
@@ -89,14 +94,23 @@ func (d *decoder) noticeBoots(v value, t *Target) {
 	}
 	switch t.Instance.Source {
 	case SourceListener:
-		if t.StartupProbe != nil {
+		if starts {
 			return
 		}
 		d.noticef(Warn, v.line, v.path(), "the agent does not see the first boot before the target listens (instance.source: %s), so initialDelaySeconds counts from the start of the agent: "+
 			"add a startupProbe, or keep the delay on the probe that asks /live/%s", source, t.Name)
 	case SourceStatic:
-		most := times(live.FailureThreshold, live.Period)
 		d.noticef(Warn, v.line, v.path(), "the agent does not see restarts (instance.source: %s), so startupProbe and initialDelaySeconds protect the first boot only: "+
-			"a later boot that takes longer than %s s (failureThreshold × periodSeconds) will be killed again", source, formatSeconds(most))
+			"a later boot that takes longer than %s s (failureThreshold × periodSeconds) will be killed again", source, formatSeconds(t.patience(gate.Liveness)))
 	}
+}
+
+// patience returns how long the probes of a kind fail before they say Failure together.
+func (t *Target) patience(k gate.Kind) time.Duration {
+	var all []time.Duration
+	for _, p := range t.Of(k) {
+		all = append(all, times(p.FailureThreshold, p.Period))
+	}
+	slices.Sort(all)
+	return all[len(all)-t.Require(k)]
 }

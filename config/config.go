@@ -70,6 +70,40 @@ func (t *Target) Members(k gate.Kind) []*Probe {
 	return t.Several[k].Members
 }
 
+// Of returns the probes of a kind: the only one, or those of the list. The caller must not change
+// the slice.
+func (t *Target) Of(k gate.Kind) []*Probe {
+	if p := t.Probe(k); p != nil {
+		return []*Probe{p}
+	}
+	return t.Members(k)
+}
+
+// Named returns the probe of a kind that has the name, which is empty for the only probe; nil if
+// there is none.
+func (t *Target) Named(k gate.Kind, name string) *Probe {
+	if p := t.Probe(k); p != nil && name == "" {
+		return p
+	}
+	for _, p := range t.Members(k) {
+		if p.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// Require returns how many probes of a kind must succeed: one if there is only one.
+func (t *Target) Require(k gate.Kind) int {
+	switch {
+	case t.Probe(k) != nil:
+		return 1
+	case t.Several != nil:
+		return t.Several[k].Require
+	}
+	return 0
+}
+
 // Probe returns the target's only probe of a kind; nil if it has none, or a list.
 func (t *Target) Probe(k gate.Kind) *Probe {
 	switch k {

@@ -73,11 +73,13 @@ func checkLine(t *testing.T, text string, line int, secret string) {
 func checkTarget(t *testing.T, target *Target) {
 	t.Helper()
 	probes := 0
-	for _, p := range []*Probe{target.StartupProbe, target.ReadinessProbe, target.LivenessProbe} {
-		if p == nil {
-			continue
+	for k, p := range target.All() {
+		if probes++; target.Named(k, p.Name) != p {
+			t.Fatalf("%s/%s is not found by its name", k, p.Name)
 		}
-		probes++
+		if n, require := len(target.Of(k)), target.Require(k); require < 1 || require > n {
+			t.Fatalf("%s requires %d of %d", k, require, n)
+		}
 		if p.Action() == "" || p.Timeout <= 0 || p.Period <= 0 || p.InitialDelay < 0 || p.SuccessThreshold < 1 || p.FailureThreshold < 1 {
 			t.Fatalf("incomplete: %+v", p)
 		}

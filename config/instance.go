@@ -18,8 +18,6 @@ import (
 	"time"
 
 	"gopkg.in/yaml.v3"
-
-	"github.com/prober-exporter/prober_exporter/gate"
 )
 
 // The defaults of an instance block.
@@ -115,8 +113,8 @@ func (d *decoder) listeners(v value, t *Target) {
 		return
 	}
 	if len(i.Ports) == 0 {
-		for _, k := range gate.Kinds() {
-			if host, port := t.Probe(k).endpoint(t.Host); port != 0 {
+		for _, p := range t.All() {
+			if host, port := p.endpoint(t.Host); port != 0 {
 				i.addListener(host, port)
 			}
 		}
@@ -204,9 +202,6 @@ func (i *Instance) addListener(host string, port int) {
 // endpoint returns the host and port to which a probe connects by TCP, port 0 if it
 // does not.
 func (p *Probe) endpoint(host string) (string, int) {
-	if p == nil {
-		return "", 0
-	}
 	if a := p.kind(); a != nil && a.endpoint != nil {
 		return a.endpoint(p, host)
 	}

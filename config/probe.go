@@ -33,7 +33,13 @@ func (d *decoder) probe(v value, kind gate.Kind, t *Target) *Probe {
 	if !ok {
 		return nil
 	}
+	return d.probeOf(o, "", kind, t)
+}
+
+// probeOf returns a probe of t under a name, which is empty for the only probe of its kind.
+func (d *decoder) probeOf(o object, name string, kind gate.Kind, t *Target) *Probe {
 	p := &Probe{
+		Name:             name,
 		InitialDelay:     d.seconds(o.get("initialDelaySeconds")),
 		Timeout:          cmp.Or(d.seconds(o.get("timeoutSeconds")), defaultTimeout),
 		Period:           cmp.Or(d.seconds(o.get("periodSeconds")), defaultPeriod),

@@ -147,11 +147,11 @@ func (r *Restart) handler() *restartHandler {
 // leastGracePeriod is the shortest grace period that a kubelet gives any container.
 const leastGracePeriod = 2 * time.Second
 
-// GracePeriod returns the time from the first signal to SIGKILL after a failure of the probe of a
-// kind: the probe's own or that of the restart block, and never less than 2 s, as in a kubelet.
-func (t *Target) GracePeriod(k gate.Kind) time.Duration {
+// GracePeriod returns the time from the first signal to SIGKILL after a failure of a probe: the
+// probe's own or that of the restart block, and never less than 2 s, as in a kubelet.
+func (t *Target) GracePeriod(k gate.Kind, name string) time.Duration {
 	grace := t.Restart.GracePeriod
-	if p := t.Probe(k); p != nil && p.TerminationGracePeriodSeconds != nil {
+	if p := t.Named(k, name); p != nil && p.TerminationGracePeriodSeconds != nil {
 		const most = math.MaxInt32 // seconds, as everywhere in the file
 		grace = time.Duration(min(*p.TerminationGracePeriodSeconds, most)) * time.Second
 	}
@@ -204,7 +204,7 @@ func (d *decoder) checkRestart(v value, t *Target) {
 	case h != nil && h.sources != nil && !slices.Contains(h.sources, source):
 		d.wrong(v, "%s needs source: %s, is source: %s", h.name, strings.Join(h.sources, " or "), why)
 	}
-	if t.StartupProbe == nil && t.LivenessProbe == nil {
+	if len(t.Of(gate.Startup)) == 0 && len(t.Of(gate.Liveness)) == 0 {
 		d.wrong(v, "needs a startupProbe or a livenessProbe, whose failure is the verdict")
 	}
 }

@@ -25,8 +25,27 @@ targets:
 	for kind, want := range map[gate.Kind]time.Duration{
 		gate.Startup: 7 * time.Second, gate.Readiness: 2 * time.Second, gate.Liveness: 2147483647 * time.Second,
 	} {
-		if got := target.GracePeriod(kind); got != want {
+		if got := target.GracePeriod(kind, ""); got != want {
 			t.Errorf("%s: %v, want %v", kind, got, want)
+		}
+	}
+}
+
+// A member of a list has a grace period of its own, too.
+func TestGracePeriodOfAMember(t *testing.T) {
+	target := mustLoad(t, `
+targets:
+  - name: a
+    instance: {source: process, match: x}
+    livenessProbes:
+      probes:
+        - {name: a, tcpSocket: {port: 1}, terminationGracePeriodSeconds: 7}
+        - {name: b, tcpSocket: {port: 1}}
+    restart: {signal: {}}
+`)
+	for name, want := range map[string]time.Duration{"a": 7 * time.Second, "b": 30 * time.Second, "": 30 * time.Second} {
+		if got := target.GracePeriod(gate.Liveness, name); got != want {
+			t.Errorf("%s: %v, want %v", name, got, want)
 		}
 	}
 }

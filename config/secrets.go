@@ -9,8 +9,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-
-	"github.com/prober-exporter/prober_exporter/gate"
 )
 
 // leastSecret is the length of the shortest secret that is masked in output: a shorter
@@ -31,8 +29,8 @@ func (t *Target) Secrets() []string {
 		values[v.Name] = expand(v.Value, values)
 		secrets = append(secrets, values[v.Name])
 	}
-	for _, k := range gate.Kinds() {
-		if p := t.Probe(k); p != nil && p.HTTPGet != nil {
+	for _, p := range t.All() {
+		if p.HTTPGet != nil {
 			secrets = append(secrets, p.HTTPGet.secrets()...)
 		}
 	}

@@ -74,8 +74,8 @@ func withoutSecrets(c *Config) *Config {
 		for j := range t.Env {
 			t.Env[j].Value = redacted
 		}
-		for _, p := range []*Probe{t.StartupProbe, t.ReadinessProbe, t.LivenessProbe} {
-			if p == nil || p.HTTPGet == nil {
+		for _, p := range t.All() {
+			if p.HTTPGet == nil {
 				continue
 			}
 			for j := range p.HTTPGet.Headers {

@@ -19,6 +19,9 @@ const defaultHost = "127.0.0.1"
 // probeKeys are the keys of the probes, in the order of gate.Kinds.
 var probeKeys = [gate.NumKinds]string{"startupProbe", "readinessProbe", "livenessProbe"}
 
+// listKeys are the keys of lists of probes, in the order of gate.Kinds.
+var listKeys = [gate.NumKinds]string{"startupProbes", "readinessProbes", "livenessProbes"}
+
 func (d *decoder) config(root *yaml.Node) *Config {
 	if isManifest(root) {
 		d.manifest(root)
@@ -73,8 +76,8 @@ func (d *decoder) manifest(root *yaml.Node) {
 
 // target returns a target. lines has the names so far.
 func (d *decoder) target(v value, lines map[string]int) (Target, bool) {
-	o, ok := d.object(v, "name", "host", "ports", "env", "labels", "instance",
-		probeKeys[gate.Startup], probeKeys[gate.Readiness], probeKeys[gate.Liveness], "restart")
+	keys := append([]string{"name", "host", "ports", "env", "labels", "instance", "restart"}, probeKeys[:]...)
+	o, ok := d.object(v, append(keys, listKeys[:]...)...)
 	if !ok {
 		return Target{}, false
 	}
@@ -87,19 +90,11 @@ func (d *decoder) target(v value, lines map[string]int) (Target, bool) {
 	}
 	t.Instance = d.instance(o.get("instance"), &t)
 	t.Restart = d.restart(o.get("restart"), &t)
-	probes := [gate.NumKinds]**Probe{&t.StartupProbe, &t.ReadinessProbe, &t.LivenessProbe}
-	some := false
-	for _, k := range gate.Kinds() {
-		if v := o.get(probeKeys[k]); v.set() {
-			some = true
-			*probes[k] = d.probe(v, k, &t)
-		}
-	}
-	if !some {
+	if !d.probes(o, &t) {
 		d.wrong(v, "must have at least one of startupProbe, readinessProbe, livenessProbe")
 	}
 	d.listeners(o.get("instance"), &t)
-	d.noticeBoots(o.get(probeKeys[gate.Liveness]), &t)
+	d.noticeBoots(probesOf(o, gate.Liveness), &t)
 	d.checkRestart(o.get("restart"), &t)
 	return t, true
 }

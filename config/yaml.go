@@ -76,6 +76,9 @@ func (t *Target) node() *yaml.Node {
 		if p := t.Probe(k); p != nil {
 			add(n, probeKeys[k], p.node())
 		}
+		if len(t.Members(k)) > 0 {
+			add(n, listKeys[k], t.Several[k].node())
+		}
 	}
 	if t.Restart != nil {
 		add(n, "restart", t.Restart.node())
@@ -85,6 +88,7 @@ func (t *Target) node() *yaml.Node {
 
 func (p *Probe) node() *yaml.Node {
 	n := mapping()
+	addText(n, "name", p.Name)
 	action := mapping()
 	if a := p.kind(); a != nil {
 		a.fill(p, action)

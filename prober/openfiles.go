@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/config"
-	"github.com/prober-exporter/prober_exporter/gate"
 )
 
 // This file computes how many attempts may be in flight from the limit of open files.
@@ -68,8 +67,8 @@ func probesOf(cfg *config.Config) iter.Seq2[*config.Target, *config.Probe] {
 	return func(yield func(*config.Target, *config.Probe) bool) {
 		for i := range cfg.Targets {
 			t := &cfg.Targets[i]
-			for _, k := range gate.Kinds() {
-				if p := t.Probe(k); p != nil && !yield(t, p) {
+			for _, p := range t.All() {
+				if !yield(t, p) {
 					return
 				}
 			}
