@@ -52,16 +52,16 @@ func play(target Target, k Kind, maxHold time.Duration, script string) (string, 
 		}
 		inst.MaxHold = maxHold
 		var v Verdict
-		target, v = target.Next(k, inst, k != Startup, epoch.Add(time.Duration(i)*time.Second))
+		target, v = target.Next(k, 0, inst, k != Startup, epoch.Add(time.Duration(i)*time.Second))
 		if v == Attempt && c != 'E' {
-			target = target.Fold(k, map[bool]Result{true: Failure, false: Success}[c == 'F'])
+			target = target.Fold(k, 0, map[bool]Result{true: Failure, false: Success}[c == 'F'])
 		}
-		said := target.Probe(k).Result.String()[:1]
+		said := target.Probe(k, 0).Result.String()[:1]
 		if v != Attempt {
 			said = strings.ToLower(said)
 		}
 		out.WriteString(said)
-		if target.Probe(k).Held {
+		if target.Probe(k, 0).Held {
 			out.WriteString("!")
 		}
 		if v == Quit {
@@ -134,12 +134,12 @@ func TestInitialDelay(t *testing.T) {
 	} {
 		target := one(Readiness, Params{InitialDelay: tt.delay})
 		inst := Instance{ID: "a", Phase: Running, StartedAt: epoch.Add(-tt.age)}
-		if _, got := target.Next(Readiness, inst, true, epoch); got != tt.want {
+		if _, got := target.Next(Readiness, 0, inst, true, epoch); got != tt.want {
 			t.Errorf("delay %v, %v after the start: got %v, want %v", tt.delay, tt.age, got, tt.want)
 		}
 	}
 	target := one(Readiness, Params{InitialDelay: time.Hour})
-	if _, got := target.Next(Readiness, Instance{ID: "a", Phase: Running}, true, epoch); got != Attempt {
+	if _, got := target.Next(Readiness, 0, Instance{ID: "a", Phase: Running}, true, epoch); got != Attempt {
 		t.Errorf("an instance whose start nobody knows: got %v, want attempt", got)
 	}
 }
@@ -153,7 +153,7 @@ func TestStartedGate(t *testing.T) {
 			if started != (k == Startup) {
 				want = Attempt
 			}
-			if _, got := one(k, Params{}).Next(k, alive("a"), started, epoch); got != want {
+			if _, got := one(k, Params{}).Next(k, 0, alive("a"), started, epoch); got != want {
 				t.Errorf("%v, started=%t: got %v, want %v", k, started, got, want)
 			}
 		}
@@ -164,14 +164,14 @@ func TestStartedGate(t *testing.T) {
 // that is not configured quits at once.
 func TestQuit(t *testing.T) {
 	target := one(Liveness, Params{})
-	next, v := target.Next(Liveness, Instance{Final: true}, true, epoch)
+	next, v := target.Next(Liveness, 0, Instance{Final: true}, true, epoch)
 	if v != Quit || next != target {
 		t.Errorf("a final instance that the probe has not met: got %v, %+v, want quit and no change", v, next)
 	}
-	if _, v := target.Next(Startup, alive("a"), true, epoch); v != Quit {
+	if _, v := target.Next(Startup, 0, alive("a"), true, epoch); v != Quit {
 		t.Errorf("a kind that is not configured: got %v, want quit", v)
 	}
-	if _, v := target.Remove(Liveness).Next(Liveness, alive("a"), true, epoch); v != Quit {
+	if _, v := target.Remove(Liveness, 0).Next(Liveness, 0, alive("a"), true, epoch); v != Quit {
 		t.Errorf("a removed probe: got %v, want quit", v)
 	}
 }
@@ -180,7 +180,7 @@ func TestQuit(t *testing.T) {
 // run is neither started nor ready, and nobody is to kill it.
 func TestDerived(t *testing.T) {
 	all := [NumKinds]Params{{Configured: true}, {Configured: true}, {Configured: true}}
-	with := func(k Kind, t Target, r Result) Target { return t.Adopt(k, alive("a"), r) }
+	with := func(k Kind, t Target, r Result) Target { return t.Adopt(k, 0, alive("a"), r) }
 	fresh := New(all)
 	started := with(Startup, fresh, Success)
 	ready := with(Readiness, started, Success)
@@ -202,7 +202,7 @@ func TestDerived(t *testing.T) {
 		{"another instance", dead, alive("b"), false, false, true},
 		{"ended", dead, ended, false, false, true},
 		{"nobody knows", dead, Instance{}, false, false, true},
-		{"no probes left", ready.Remove(Startup).Remove(Readiness), alive("b"), true, true, true},
+		{"no probes left", ready.Remove(Startup, 0).Remove(Readiness, 0), alive("b"), true, true, true},
 		{"no readiness probe", New([NumKinds]Params{Liveness: {Configured: true}}), alive("b"), true, true, true},
 	} {
 		if s, r, l := tt.target.Started(tt.inst), tt.target.Ready(tt.inst), tt.target.Live(tt.inst); s != tt.started || r != tt.ready || l != tt.live {
@@ -217,17 +217,24 @@ func TestResult(t *testing.T) {
 	fresh := New([NumKinds]Params{{Configured: true}, {Configured: true}, {Configured: true}})
 	for i, want := range []Result{Unknown, Failure, Success} {
 		k := Kinds()[i]
-		met := fresh.Adopt(k, alive("a"), Failure)
+		met := fresh.Adopt(k, 0, alive("a"), Failure)
 		for _, tt := range []struct {
 			target Target
 			inst   Instance
 			want   Result
 		}{{fresh, alive("a"), want}, {fresh, Instance{}, want}, {met, alive("a"), Failure}, {met, alive("b"), want}, {met, Instance{}, Failure}} {
-			if got := tt.target.Result(k, tt.inst); got != tt.want {
-				t.Errorf("%v of %+v in %+v: got %v, want %v", k, tt.inst, tt.target.Probe(k), got, tt.want)
+			if got := tt.target.Result(k, 0, tt.inst); got != tt.want {
+				t.Errorf("%v of %+v in %+v: got %v, want %v", k, tt.inst, tt.target.Probe(k, 0), got, tt.want)
 			}
 		}
 	}
+}
+
+// reconfigured returns the state of a target under other numbers. changed says which actions are
+// others.
+func reconfigured(before Target, params [NumKinds]Params, changed [NumKinds]bool, inst Instance) Target {
+	origin := func(k Kind, _ int) Origin { return Origin{Found: true, Changed: changed[k]} }
+	return before.Reconfigure(New(params), origin, inst)
 }
 
 // A new configuration keeps the result, the run and the hold of every kept probe. The run and
@@ -238,41 +245,41 @@ func TestReconfigure(t *testing.T) {
 	_, before = play(before, Liveness, 0, "F")
 	none := [NumKinds]bool{}
 
-	same := before.Reconfigure([NumKinds]Params{Liveness: p}, none, alive("a"))
+	same := reconfigured(before, [NumKinds]Params{Liveness: p}, none, alive("a"))
 	if same != before {
 		t.Errorf("equal parameters: got %+v, want %+v", same, before)
 	}
-	changed := before.Reconfigure([NumKinds]Params{Liveness: p}, [NumKinds]bool{Liveness: true}, alive("a"))
-	if got := changed.Probe(Liveness); got.Held || got.Result != Failure {
+	changed := reconfigured(before, [NumKinds]Params{Liveness: p}, [NumKinds]bool{Liveness: true}, alive("a"))
+	if got := changed.Probe(Liveness, 0); got.Held || got.Result != Failure {
 		t.Errorf("another action: got %+v, want Failure, not held", got)
 	}
 	for _, other := range []Params{
 		{Configured: true, SuccessThreshold: 1, FailureThreshold: 2},
 		{Configured: true, SuccessThreshold: 2, FailureThreshold: 1},
 	} {
-		if got := before.Reconfigure([NumKinds]Params{Liveness: other}, none, alive("a")).Probe(Liveness); got.Held || got.Result != Failure {
+		if got := reconfigured(before, [NumKinds]Params{Liveness: other}, none, alive("a")).Probe(Liveness, 0); got.Held || got.Result != Failure {
 			t.Errorf("thresholds %+v: got %+v, want Failure, not held", other, got)
 		}
 	}
 
 	delayed := p
 	delayed.InitialDelay = time.Second
-	grown := before.Reconfigure([NumKinds]Params{delayed, delayed, delayed}, none, alive("a"))
-	if !grown.Started(alive("a")) || !grown.Ready(alive("a")) || grown.Live(alive("a")) || !grown.Probe(Liveness).Held {
+	grown := reconfigured(before, [NumKinds]Params{delayed, delayed, delayed}, none, alive("a"))
+	if !grown.Started(alive("a")) || !grown.Ready(alive("a")) || grown.Live(alive("a")) || !grown.Probe(Liveness, 0).Held {
 		t.Errorf("new startup and readiness probes of a ready target: got %+v, want started, ready and still held", grown)
 	}
-	unready := one(Startup, p).Reconfigure([NumKinds]Params{p, p, {}}, none, alive("a"))
-	if unready.Started(alive("a")) || unready.Probe(Readiness).InstanceID != "" {
+	unready := reconfigured(one(Startup, p), [NumKinds]Params{p, p, {}}, none, alive("a"))
+	if unready.Started(alive("a")) || unready.Probe(Readiness, 0).InstanceID != "" {
 		t.Errorf("a new readiness probe of a target that has not started: got %+v, want nothing adopted", unready)
 	}
 	_, run := play(one(Readiness, p), Readiness, 0, "SSS")
-	if got := run.Reconfigure([NumKinds]Params{Readiness: delayed}, none, alive("a")).Probe(Readiness).Run; got != 3 {
+	if got := reconfigured(run, [NumKinds]Params{Readiness: delayed}, none, alive("a")).Probe(Readiness, 0).Run; got != 3 {
 		t.Errorf("run after a reload with another delay: got %d, want 3", got)
 	}
-	if got := run.Reconfigure([NumKinds]Params{Readiness: p}, [NumKinds]bool{Readiness: true}, alive("a")).Probe(Readiness).Run; got != 0 {
+	if got := reconfigured(run, [NumKinds]Params{Readiness: p}, [NumKinds]bool{Readiness: true}, alive("a")).Probe(Readiness, 0).Run; got != 0 {
 		t.Errorf("run after a reload with another action: got %d, want 0", got)
 	}
-	if gone := before.Reconfigure([NumKinds]Params{Readiness: p}, none, alive("a")); gone.Probe(Liveness).Exists || !gone.Live(alive("a")) {
+	if gone := reconfigured(before, [NumKinds]Params{Readiness: p}, none, alive("a")); gone.Probe(Liveness, 0).Exists || !gone.Live(alive("a")) {
 		t.Errorf("a kind that is no longer configured: got %+v", gone)
 	}
 }
@@ -282,7 +289,7 @@ func TestReconfigure(t *testing.T) {
 func TestRestore(t *testing.T) {
 	target := one(Liveness, Params{SuccessThreshold: 1, FailureThreshold: 3})
 	_, failed := play(target, Liveness, 0, "FFF")
-	restored := failed.Remove(Liveness).Restore(Liveness).Restore(Startup)
+	restored := failed.Remove(Liveness, 0).Restore(Liveness, 0).Restore(Startup, 0)
 	if restored != target {
 		t.Errorf("got %+v, want %+v", restored, target)
 	}
@@ -305,33 +312,33 @@ func TestHoldEnd(t *testing.T) {
 	began := time.Unix(1000, 0)
 	held := func(k Kind, r Result, maxHold time.Duration) (Target, Instance) {
 		inst := Instance{ID: "a", Phase: Running, MaxHold: maxHold}
-		target, verdict := one(k, Params{FailureThreshold: 1}).Next(k, inst, k != Startup, began)
+		target, verdict := one(k, Params{FailureThreshold: 1}).Next(k, 0, inst, k != Startup, began)
 		if verdict != Attempt {
 			t.Fatalf("%v: %v", k, verdict)
 		}
-		return target.Fold(k, r), inst
+		return target.Fold(k, 0, r), inst
 	}
 	for _, k := range []Kind{Startup, Liveness} {
 		target, inst := held(k, Failure, time.Minute)
-		end := target.Probe(k).HoldEnd(inst.MaxHold)
+		end := target.Probe(k, 0).HoldEnd(inst.MaxHold)
 		if want := began.Add(time.Minute); !end.Equal(want) {
 			t.Errorf("%v: ends at %v, want %v", k, end, want)
 		}
 		for at, want := range map[time.Time]Verdict{end.Add(-1): Wait, end: Attempt} {
-			if _, got := target.Next(k, inst, k != Startup, at); got != want {
+			if _, got := target.Next(k, 0, inst, k != Startup, at); got != want {
 				t.Errorf("%v: %v at %v, want %v", k, got, at, want)
 			}
 		}
 		// The current maximum of the source decides.
-		if got := target.Probe(k).HoldEnd(Never); !got.Equal(began) {
+		if got := target.Probe(k, 0).HoldEnd(Never); !got.Equal(began) {
 			t.Errorf("%v: ends at %v although the source no longer sees restarts", k, got)
 		}
-		if got := target.Probe(k).HoldEnd(UntilNewInstance); !got.IsZero() {
+		if got := target.Probe(k, 0).HoldEnd(UntilNewInstance); !got.IsZero() {
 			t.Errorf("%v: ends at %v until a new instance", k, got)
 		}
 	}
 	for _, k := range Kinds() {
-		if target, inst := held(k, Success, time.Minute); !target.Probe(k).HoldEnd(inst.MaxHold).IsZero() {
+		if target, inst := held(k, Success, time.Minute); !target.Probe(k, 0).HoldEnd(inst.MaxHold).IsZero() {
 			t.Errorf("%v: the hold of a success has an end", k)
 		}
 	}

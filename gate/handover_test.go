@@ -16,8 +16,8 @@ func handover(t *testing.T) (target Target, b Instance) {
 	target = New([NumKinds]Params{params, params, params})
 	a := alive("a")
 	for _, k := range Kinds() {
-		target, _ = target.Next(k, a, target.Started(a), epoch)
-		target = target.Fold(k, Success)
+		target, _ = target.Next(k, 0, a, target.Started(a), epoch)
+		target = target.Fold(k, 0, Success)
 	}
 	if !target.Started(a) || !target.Ready(a) || !target.Live(a) {
 		t.Fatalf("not ready on its first instance: %+v", target)
@@ -27,9 +27,9 @@ func handover(t *testing.T) (target Target, b Instance) {
 
 // turn gives a probe a turn and, if the verdict is an attempt, the outcome r.
 func turn(target Target, k Kind, inst Instance, r Result) (Target, Verdict) {
-	target, v := target.Next(k, inst, target.Started(inst), epoch)
+	target, v := target.Next(k, 0, inst, target.Started(inst), epoch)
 	if v == Attempt {
-		target = target.Fold(k, r)
+		target = target.Fold(k, 0, r)
 	}
 	return target, v
 }
@@ -53,7 +53,7 @@ func TestHandOver(t *testing.T) {
 	if _, v := turn(target, Liveness, b, Failure); v != Wait {
 		t.Errorf("liveness: %v before the delay", v)
 	}
-	if !target.Started(b) || !target.Ready(b) || target.Result(Readiness, b) != Success {
+	if !target.Started(b) || !target.Ready(b) || target.Result(Readiness, 0, b) != Success {
 		t.Errorf("after a success of each probe: %+v", target)
 	}
 }
@@ -65,13 +65,13 @@ func TestHandOverIntoABoot(t *testing.T) {
 	for _, metFirst := range []bool{false, true} {
 		target, b := handover(t)
 		if metFirst {
-			target, _ = target.Next(Readiness, b, target.Started(b), epoch)
+			target, _ = target.Next(Readiness, 0, b, target.Started(b), epoch)
 		}
 		target, _ = turn(target, Startup, b, Failure)
 		if target.Started(b) || target.Ready(b) || !target.Live(b) {
 			t.Errorf("after the failure: started %t, ready %t, live %t", target.Started(b), target.Ready(b), target.Live(b))
 		}
-		if got := target.Probe(Startup); got.Result != Unknown || got.Run != 1 || got.Inherited {
+		if got := target.Probe(Startup, 0); got.Result != Unknown || got.Run != 1 || got.Inherited {
 			t.Errorf("startup: %+v, want one failure of three", got)
 		}
 		b.StartedAt = epoch.Add(-time.Hour) // the delay of liveness is over
@@ -98,8 +98,8 @@ func TestHandOverOfFailures(t *testing.T) {
 	for range 2 {
 		target, _ = turn(target, Liveness, a, Failure)
 	}
-	target, _ = target.Next(Liveness, b, true, epoch)
-	if got := target.Probe(Liveness); got.Run != 0 || got.Result != Success {
+	target, _ = target.Next(Liveness, 0, b, true, epoch)
+	if got := target.Probe(Liveness, 0); got.Run != 0 || got.Result != Success {
 		t.Errorf("liveness after two failures of a: %+v", got)
 	}
 	target, b = handover(t)
@@ -125,10 +125,10 @@ func TestLivenessLag(t *testing.T) {
 		if k == Liveness {
 			want = Wait
 		}
-		if _, v := target.Next(k, inst, k != Startup, epoch.Add(time.Minute-1)); v != want {
+		if _, v := target.Next(k, 0, inst, k != Startup, epoch.Add(time.Minute-1)); v != want {
 			t.Errorf("%v: %v, want %v", k, v, want)
 		}
-		if _, v := target.Next(k, inst, k != Startup, epoch.Add(time.Minute)); v != Attempt {
+		if _, v := target.Next(k, 0, inst, k != Startup, epoch.Add(time.Minute)); v != Attempt {
 			t.Errorf("%v: %v after the delay", k, v)
 		}
 	}

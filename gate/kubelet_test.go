@@ -52,7 +52,7 @@ func (k *kubelet) publish(inst Instance) {
 // result for it (rule 2.5.1c).
 func (k *kubelet) started(inst Instance) bool {
 	carried := inst.running() && k.published && k.publishedID == inst.ID
-	startup := k.target.Probe(Startup)
+	startup := k.target.Probe(Startup, 0)
 	silent := k.unjudged[Startup] || startup.Exists && startup.InstanceID != inst.ID
 	return k.target.Started(inst) || carried && silent
 }
@@ -63,7 +63,7 @@ func (k *kubelet) ready(inst Instance) bool {
 	if k.target.Ready(inst) || !k.started(inst) || !k.older {
 		return k.target.Ready(inst)
 	}
-	readiness := k.target.Probe(Readiness)
+	readiness := k.target.Probe(Readiness, 0)
 	if !readiness.Exists {
 		return true
 	}
@@ -92,7 +92,7 @@ func (k *kubelet) pass(kind Kind, inst, seen Instance, handler byte) string {
 	if _, configured := k.Probes[kind.String()[:1]]; !configured {
 		return ""
 	}
-	before := k.target.Probe(kind)
+	before := k.target.Probe(kind, 0)
 	if !before.Exists {
 		return "x"
 	}
@@ -104,27 +104,27 @@ func (k *kubelet) pass(kind Kind, inst, seen Instance, handler byte) string {
 	if seen.known() && seen.ID != before.InstanceID {
 		seeded = k.meet(kind, seen)
 	}
-	met := k.target.Probe(kind)
-	next, verdict := k.target.Next(kind, seen, k.published, k.now)
-	decided := next.Probe(kind)
+	met := k.target.Probe(kind, 0)
+	next, verdict := k.target.Next(kind, 0, seen, k.published, k.now)
+	decided := next.Probe(kind, 0)
 	switch verdict {
 	case Wait:
 	case Attempt:
 		switch attempts = "1"; handler {
 		case 'S', 'W':
-			next = next.Fold(kind, Success)
+			next = next.Fold(kind, 0, Success)
 		case 'F', 'U':
-			next = next.Fold(kind, Failure)
+			next = next.Fold(kind, 0, Failure)
 		case 'E':
 			attempts = "3"
 		}
 	case Quit:
 		goesOn = "X"
 	}
-	after := next.Probe(kind)
+	after := next.Probe(kind, 0)
 	k.target = next
 	if verdict == Quit {
-		k.target = next.Remove(kind)
+		k.target = next.Remove(kind, 0)
 	}
 	updates := seeded + updates(kind, met, decided, after)
 	if updates != seeded {
@@ -151,9 +151,9 @@ func (k *kubelet) meet(kind Kind, inst Instance) string {
 	seeds := kind == Startup && k.Sidecar == 1 && k.published
 	switch {
 	case seeds && k.older:
-		k.target = k.target.Adopt(kind, inst, Success)
+		k.target = k.target.Adopt(kind, 0, inst, Success)
 	case k.older:
-		k.target = k.target.Adopt(kind, inst, Unknown)
+		k.target = k.target.Adopt(kind, 0, inst, Unknown)
 		k.unjudged[kind] = true
 	}
 	if seeds {

@@ -30,7 +30,7 @@ func TestNames(t *testing.T) {
 	if got := Kind(NumKinds).initial(); got != Unknown {
 		t.Errorf("initial result of an invalid kind: got %v, want UNKNOWN", got)
 	}
-	if p := (Params{InitialDelay: 3}); one(Startup, p).Params(Startup).InitialDelay != 3 {
+	if p := (Params{InitialDelay: 3}); one(Startup, p).Params(Startup, 0).InitialDelay != 3 {
 		t.Error("Params does not return what New was given")
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 // violation returns which promise a turn of a probe has broken, or "".
 func violation(k Kind, before Target, inst Instance, started bool, v Verdict, decided Target) string {
-	was, is := before.Probe(k), decided.Probe(k)
+	was, is := before.Probe(k, 0), decided.Probe(k, 0)
 	switch {
 	case decided.Ready(inst) && !decided.Started(inst):
 		return "ready without started"
@@ -40,7 +40,7 @@ func violation(k Kind, before Target, inst Instance, started bool, v Verdict, de
 		return "a result changed without an attempt"
 	}
 	for _, other := range Kinds() {
-		if other != k && before.Probe(other) != decided.Probe(other) {
+		if other != k && before.Probe(other, 0) != decided.Probe(other, 0) {
 			return "a turn changed another kind"
 		}
 	}
@@ -49,7 +49,7 @@ func violation(k Kind, before Target, inst Instance, started bool, v Verdict, de
 
 // foldViolation returns which promise a fold has broken, or "".
 func foldViolation(k Kind, decided, folded Target, r Result) string {
-	was, is, params := decided.Probe(k), folded.Probe(k), decided.Params(k)
+	was, is, params := decided.Probe(k, 0), folded.Probe(k, 0), decided.Params(k, 0)
 	if was.Inherited && r == Failure {
 		was.Result = k.initial() // an inherited result stands until the first attempt
 	}
@@ -100,10 +100,10 @@ func reloadViolation(before Target, params [NumKinds]Params, inst Instance) stri
 	for k := range delayed {
 		delayed[k].InitialDelay = time.Hour
 	}
-	if same := before.Reconfigure(delayed, [NumKinds]bool{}, inst); same.probes != before.probes {
+	if same := reconfigured(before, delayed, [NumKinds]bool{}, inst); same.probes != before.probes {
 		return "a reload of a delay alone changed a probe"
 	}
-	other := before.Reconfigure(params, [NumKinds]bool{true, true, true}, inst)
+	other := reconfigured(before, params, [NumKinds]bool{true, true, true}, inst)
 	for k := range params {
 		want := before.probes[k]
 		want.Run, want.Held = 0, false
@@ -180,24 +180,24 @@ func TestEveryReachableState(t *testing.T) {
 				}
 				for _, k := range Kinds() {
 					times := []time.Time{epoch}
-					if tt.maxHold > 0 && state.Probe(k).Held {
+					if tt.maxHold > 0 && state.Probe(k, 0).Held {
 						times = append(times, epoch.Add(time.Minute)) // the end of the hold
 					}
 					for _, now := range times {
-						decided, v := state.Next(k, inst, state.Started(inst), now)
+						decided, v := state.Next(k, 0, inst, state.Started(inst), now)
 						if bad := violation(k, state, inst, state.Started(inst), v, decided); bad != "" {
 							t.Fatalf("%s: %v of %+v with %+v gives %v and %+v", bad, k, state, inst, v, decided)
 						}
 						var next []Target
 						switch v {
 						case Quit:
-							next = []Target{decided.Remove(k)}
+							next = []Target{decided.Remove(k, 0)}
 						case Wait:
 							next = []Target{decided}
 						case Attempt:
 							next = []Target{decided} // an attempt that could not be made
 							for _, r := range []Result{Success, Failure} {
-								folded := decided.Fold(k, r)
+								folded := decided.Fold(k, 0, r)
 								if bad := foldViolation(k, decided, folded, r); bad != "" {
 									t.Fatalf("%s: %v of %v into %+v gives %+v", bad, r, k, decided, folded)
 								}
@@ -260,17 +260,17 @@ func FuzzTurns(f *testing.F) {
 			}
 			now = now.Add(time.Duration(b) * 10 * time.Millisecond)
 			started := target.Started(inst)
-			decided, v := target.Next(k, inst, started, now)
+			decided, v := target.Next(k, 0, inst, started, now)
 			if bad := violation(k, target, inst, started, v, decided); bad != "" {
 				t.Fatalf("turn %d: %s: %+v with %+v gives %v and %+v", i, bad, target, inst, v, decided)
 			}
 			target = decided
 			switch v {
 			case Quit:
-				target = target.Remove(k)
+				target = target.Remove(k, 0)
 			case Attempt:
 				r := Result(b >> 7)
-				folded := target.Fold(k, r)
+				folded := target.Fold(k, 0, r)
 				if bad := foldViolation(k, target, folded, r); bad != "" {
 					t.Fatalf("turn %d: %s: %v into %+v gives %+v", i, bad, r, target, folded)
 				}
@@ -278,7 +278,7 @@ func FuzzTurns(f *testing.F) {
 			case Wait:
 			}
 			if b%61 == 0 && allExist(target, params) {
-				again := target.Reconfigure(params, [NumKinds]bool{}, inst)
+				again := reconfigured(target, params, [NumKinds]bool{}, inst)
 				if again != target {
 					t.Fatalf("turn %d: a reload without a change made %+v of %+v", i, again, target)
 				}
@@ -290,7 +290,7 @@ func FuzzTurns(f *testing.F) {
 // allExist reports whether no configured probe has been removed.
 func allExist(t Target, params [NumKinds]Params) bool {
 	for _, k := range Kinds() {
-		if params[k].Configured != t.Probe(k).Exists {
+		if params[k].Configured != t.Probe(k, 0).Exists {
 			return false
 		}
 	}
@@ -306,10 +306,10 @@ func BenchmarkTurn(b *testing.B) {
 	target, inst := New(params), alive("a")
 	b.ReportAllocs()
 	for b.Loop() {
-		next, v := target.Next(Readiness, inst, true, epoch)
+		next, v := target.Next(Readiness, 0, inst, true, epoch)
 		if v != Attempt {
 			b.Fatal(v)
 		}
-		target = next.Fold(Readiness, Success)
+		target = next.Fold(Readiness, 0, Success)
 	}
 }

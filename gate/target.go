@@ -6,10 +6,12 @@ package gate
 import "time"
 
 // Target is the state of a target's probes. A Target is a value: every method returns a new
-// Target, and two can be compared with ==.
+// Target and changes none. Two can be compared with == if no kind has a list of probes. A probe
+// is found by its kind and its number in the list, which is 0 for the only probe of a kind.
 type Target struct {
 	params [NumKinds]Params
 	probes [NumKinds]Probe
+	lists  *[NumKinds]list // of the kinds that have several probes; nil if none has
 }
 
 // Probe is the state of one probe.
@@ -25,7 +27,8 @@ type Probe struct {
 	// Exists is false for a kind that is not configured, or that has been removed.
 	Exists bool
 	// Held says that the probe makes no attempts until a new instance, or until the hold
-	// has lasted Instance.MaxHold.
+	// has lasted Instance.MaxHold. A member of a list is held after its failure only while
+	// the list as a whole fails.
 	Held bool
 	// Inherited says that Result is the Success of the instance that handed over to
 	// InstanceID, and that no attempt has confirmed it yet.
@@ -37,7 +40,7 @@ type Probe struct {
 	maxHold   time.Duration
 }
 
-// New returns the state of a target before its first turn.
+// New returns the state of a target before its first turn, with at most one probe of each kind.
 func New(params [NumKinds]Params) Target {
 	t := Target{params: params}
 	for k := range t.probes {
@@ -47,23 +50,32 @@ func New(params [NumKinds]Params) Target {
 }
 
 // Probe returns the state of one probe.
-func (t Target) Probe(k Kind) Probe { return t.probes[k] }
+func (t Target) Probe(k Kind, i int) Probe { return t.members(k)[i] }
 
 // Params returns one probe's numbers.
-func (t Target) Params(k Kind) Params { return t.params[k] }
+func (t Target) Params(k Kind, i int) Params { return *t.numbers(k, i) }
 
 // Next returns what the probe does with a turn at time now, and the state after that. The
 // order of the checks is the kubelet's (rules 4.3 to 4.11) and decides what is published while
 // a target starts, dies or is deleted. started is an argument, and not t.Started, because a
 // kubelet publishes that value at moments of its own.
-func (t Target) Next(k Kind, inst Instance, started bool, now time.Time) (Target, Verdict) {
-	p := t.probes[k] // a copy, which has no effect until put back into t
-	verdict := p.next(k, t.params[k], inst, started, now)
-	t.probes[k] = p
+func (t Target) Next(k Kind, i int, inst Instance, started bool, now time.Time) (Target, Verdict) {
+	t.own(k)
+	members := t.members(k)
+	if members[i].Exists && inst.known() {
+		for j := range members {
+			members[j].meet(k, inst)
+		}
+	}
+	p := &members[i]
+	verdict := p.next(k, t.numbers(k, i).InitialDelay, inst, started, now)
+	if t.says(k, Instance{ID: p.InstanceID}) != Failure {
+		t.release(k)
+	}
 	return t, verdict
 }
 
-func (p *Probe) next(k Kind, params Params, inst Instance, started bool, now time.Time) Verdict {
+func (p *Probe) next(k Kind, delay time.Duration, inst Instance, started bool, now time.Time) Verdict {
 	if !p.Exists {
 		return Quit
 	}
@@ -72,9 +84,6 @@ func (p *Probe) next(k Kind, params Params, inst Instance, started bool, now tim
 			return Quit
 		}
 		return Wait
-	}
-	if inst.ID != p.InstanceID {
-		p.meet(k, inst)
 	}
 	if p.Held && !p.holdOver(inst.MaxHold, now) {
 		return Wait
@@ -91,7 +100,7 @@ func (p *Probe) next(k Kind, params Params, inst Instance, started bool, now tim
 		p.Result = Success
 		return Quit
 	}
-	if !p.Inherited && delayed(inst.startFor(k), params.InitialDelay, now) {
+	if !p.Inherited && delayed(inst.startFor(k), delay, now) {
 		return Wait
 	}
 	if confirms := k == Startup && p.Inherited; started == (k == Startup) && !confirms {
@@ -101,9 +110,13 @@ func (p *Probe) next(k Kind, params Params, inst Instance, started bool, now tim
 	return Attempt
 }
 
-// meet starts the probe on an instance, with the initial value of its kind or the result that
-// it inherits (rule 4.6).
+// meet starts the probe on an instance that is new to the probe, with the initial value of its
+// kind or the result that the probe inherits (rule 4.6). All members of a list meet an instance at
+// the first turn of any of them.
 func (p *Probe) meet(k Kind, inst Instance) {
+	if !p.Exists || p.InstanceID == inst.ID {
+		return
+	}
 	p.Inherited = p.inherits(k, inst)
 	if handedOver := inst.From != "" && inst.From == p.InstanceID; handedOver && p.Last == Failure {
 		p.Run = 0
@@ -165,16 +178,17 @@ func delayed(startedAt time.Time, delay time.Duration, now time.Time) bool {
 // threshold on the published result and the hold (rules 4.14 to 4.17). An attempt
 // that could not be made is not folded (rule 4.12): it neither breaks nor extends a run.
 //
-// If a failure holds nothing (Never), the attempts that a kubelet would not make
-// may bring a success, but further failures do not count: the next instance then
-// begins with the same run as after a hold.
-func (t Target) Fold(k Kind, r Result) Target {
-	p, params := &t.probes[k], t.params[k]
+// If a failure holds nothing, the attempts that a kubelet would not make may bring a success,
+// but further failures do not count: the next instance then begins with the same run as after a
+// hold. A failure holds nothing if Instance.MaxHold is Never, or as long as a list does not fail.
+func (t Target) Fold(k Kind, i int, r Result) Target {
+	t.own(k)
+	p, params := &t.members(k)[i], t.numbers(k, i)
+	inst := Instance{ID: p.InstanceID}
 	if p.Inherited && r == Failure {
 		p.Result = k.initial()
-		if ready := &t.probes[Readiness]; k == Startup && ready.Exists && (ready.Inherited || ready.InstanceID != p.InstanceID) {
-			// The instance boots: the readiness of the last instance says nothing about this one.
-			ready.Result, ready.Inherited = Readiness.initial(), false
+		if k == Startup && t.says(Startup, inst) != Success {
+			t.boots(inst)
 		}
 	}
 	p.Inherited = false
@@ -183,34 +197,48 @@ func (t Target) Fold(k Kind, r Result) Target {
 	} else {
 		p.Last, p.Run = r, 1
 	}
+	failed := t.says(k, inst) == Failure
 	holds := k == Startup || k == Liveness && r == Failure
 	never := r == Failure && p.maxHold < 0
 	threshold := params.SuccessThreshold
 	if r == Failure {
 		threshold = params.FailureThreshold
 	}
-	failedAlready := holds && never && p.Result == Failure
+	failedAlready := holds && r == Failure && p.Result == Failure && (never || !failed || p.Held)
 	if p.Run < threshold && !failedAlready {
 		return t
 	}
-	p.Result = r
+	p.Result, p.Held = r, false
 	if holds {
-		p.Held, p.Run = !never, 0
+		p.Held, p.Run = r == Success, 0
+	}
+	fails := t.says(k, inst) == Failure
+	switch {
+	case !fails:
+		t.release(k)
+	case holds && r == Failure && !never && !failed:
+		t.hold(k, inst) // all members that have brought this about, and not only the last
+	case holds && r == Failure && !never:
+		p.Held = true
 	}
 	return t
 }
 
-// Remove ends a probe: it drops the result, and the kind counts as not configured. A
+// Remove ends a probe: it drops the result, and the probe counts as not configured. A
 // kubelet's worker cleans up in the same way (rule 5.6).
-func (t Target) Remove(k Kind) Target {
-	t.probes[k] = Probe{}
+func (t Target) Remove(k Kind, i int) Target { return t.with(k, i, Probe{}) }
+
+// with returns the state with another state of one probe.
+func (t Target) with(k Kind, i int, p Probe) Target {
+	t.own(k)
+	t.members(k)[i] = p
 	return t
 }
 
 // Result returns what a probe publishes for an instance: the initial value until the first
 // turn for that instance. If no instance is known, the last result stays.
-func (t Target) Result(k Kind, inst Instance) Result {
-	p := t.probes[k]
+func (t Target) Result(k Kind, i int, inst Instance) Result {
+	p := &t.members(k)[i]
 	switch {
 	case p.InstanceID == "":
 		return k.initial()
@@ -221,8 +249,7 @@ func (t Target) Result(k Kind, inst Instance) Result {
 }
 
 // result returns the probe's result for exactly this instance.
-func (t Target) result(k Kind, inst Instance) (r Result, found bool) {
-	p := t.probes[k]
+func (p *Probe) result(k Kind, inst Instance) (r Result, found bool) {
 	switch {
 	case !p.Exists || p.InstanceID == "":
 		return Success, false
@@ -233,54 +260,39 @@ func (t Target) result(k Kind, inst Instance) (r Result, found bool) {
 }
 
 // Started reports whether the instance has started (rule 2.5.1): it runs, and its
-// startup probe says Success or does not exist.
+// startup probe says Success or does not exist. Of a list, as many as are required say Success.
 func (t Target) Started(inst Instance) bool {
-	if !inst.running() {
-		return false
-	}
-	if r, found := t.result(Startup, inst); found {
-		return r == Success
-	}
-	return !t.probes[Startup].Exists
+	return inst.running() && t.says(Startup, inst) == Success
 }
 
 // Ready reports whether the instance is ready (rule 2.5.4): it has started, and
-// its readiness probe says Success or does not exist.
+// its readiness probe says Success or does not exist. Of a list, as many as are required say
+// Success.
 func (t Target) Ready(inst Instance) bool {
-	if !t.Started(inst) {
-		return false
-	}
-	if r, found := t.result(Readiness, inst); found {
-		return r == Success
-	}
-	return !t.probes[Readiness].Exists
+	return t.Started(inst) && t.says(Readiness, inst) == Success
 }
 
 // Live reports whether a kubelet would leave the instance alone (rules 15.1 and
-// 15.3). A kubelet does not kill an instance that does not run.
+// 15.3). A kubelet does not kill an instance that does not run. A list fails if so many say
+// Failure that the required number cannot be met.
 func (t Target) Live(inst Instance) bool {
-	if !inst.running() {
-		return true
-	}
-	for _, k := range [...]Kind{Startup, Liveness} {
-		if r, found := t.result(k, inst); found && r == Failure {
-			return false
-		}
-	}
-	return true
+	return !inst.running() || t.says(Startup, inst) != Failure && t.says(Liveness, inst) != Failure
 }
 
 // Restore makes a probe that was removed exist again, as fresh as New's.
-func (t Target) Restore(k Kind) Target {
-	t.probes[k] = Probe{Exists: t.params[k].Configured}
-	return t
+func (t Target) Restore(k Kind, i int) Target {
+	return t.with(k, i, Probe{Exists: t.numbers(k, i).Configured})
 }
 
 // Rename gives an instance another ID: the same life, seen by another source.
 func (t Target) Rename(from, to string) Target {
-	for k := range t.probes {
-		if t.probes[k].InstanceID == from {
-			t.probes[k].InstanceID = to
+	for _, k := range Kinds() {
+		t.own(k)
+		members := t.members(k)
+		for i := range members {
+			if members[i].InstanceID == from {
+				members[i].InstanceID = to
+			}
 		}
 	}
 	return t
@@ -289,36 +301,12 @@ func (t Target) Rename(from, to string) Target {
 // Adopt makes the probe publish r, and not its initial value, for an instance that somebody
 // else has judged. Unknown stands for no judgement: so begins a kubelet with a container
 // that is older than the kubelet (rules 2.7.2 and 2.7.3).
-func (t Target) Adopt(k Kind, inst Instance, r Result) Target {
-	p := &t.probes[k]
-	p.InstanceID, p.Result, p.Held, p.Inherited = inst.ID, r, false, false
-	return t
+func (t Target) Adopt(k Kind, i int, inst Instance, r Result) Target {
+	p := t.Probe(k, i)
+	p.adopt(inst.ID, r)
+	return t.with(k, i, p)
 }
 
-// Reconfigure returns the state under new parameters, for the same instance.
-// Published results stay, so that a change of the configuration alone never changes
-// whether a target is started, ready or live. A run begins anew, and a hold ends, if the
-// thresholds differ, or if changed says that the action does. A new startup probe of a
-// started target, and a new readiness probe of a ready one, begin with Success.
-func (t Target) Reconfigure(params [NumKinds]Params, changed [NumKinds]bool, inst Instance) Target {
-	n := New(params)
-	for _, k := range Kinds() {
-		if !params[k].Configured {
-			continue
-		}
-		switch before := t.probes[k]; {
-		case before.Exists:
-			was, is := t.params[k], params[k]
-			if changed[k] || was.SuccessThreshold != is.SuccessThreshold || was.FailureThreshold != is.FailureThreshold {
-				before.Run, before.Held = 0, false
-			}
-			n.probes[k] = before
-		case k == Startup && t.Started(inst):
-			n = n.Adopt(k, inst, Success)
-			n.probes[k].Held = true // as after a success of its own
-		case k == Readiness && t.Ready(inst):
-			n = n.Adopt(k, inst, Success)
-		}
-	}
-	return n
+func (p *Probe) adopt(id string, r Result) {
+	p.InstanceID, p.Result, p.Held, p.Inherited = id, r, false, false
 }

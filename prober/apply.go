@@ -127,7 +127,7 @@ func (m *Manager) startAll(targets []*target, before map[string]*target) {
 			now := time.Now()
 			first, between, ok := time.Time{}, uint32(0), false
 			if goesOn {
-				first, between, ok = was.worker(w.kind).nextFor(w, now)
+				first, between, ok = was.worker(w.kind, w.probe.Name).nextFor(w, now)
 			}
 			if !ok {
 				first = m.slotBefore(now.Add(phases.draw(w.probe.Period)), w.probe.Period)

@@ -110,13 +110,13 @@ func (w *worker) conclude(made attempt) (entries []entry) {
 	w.remember(&made)
 	inst := t.instance()
 	entries = t.see(inst, made.ended)
-	switch before := t.state.Probe(w.kind); {
+	switch before := w.state(); {
 	case made.changes == t.life.changes:
 		entries = append(entries, w.judge(&made, before)...)
 	case made.err == nil && before.InstanceID != inst.ID:
 		// The attempt's instance has ended, was frozen, or was replaced: the attempt says
 		// nothing about the current one. Only the run passes on (rule 4.22).
-		t.state = t.state.Fold(w.kind, made.result())
+		w.fold(made.result())
 	}
 	t.publish(inst, made.ended)
 	return entries
@@ -152,7 +152,7 @@ func (w *worker) judge(made *attempt, before gate.Probe) (entries []entry) {
 	switch outcome {
 	case Successful:
 		w.history.failures.forget()
-		t.state = t.state.Fold(w.kind, gate.Success)
+		w.fold(gate.Success)
 		if made.Warning && !w.warned {
 			note(slog.LevelWarn, "probe succeeded with a warning")
 		}
@@ -160,7 +160,7 @@ func (w *worker) judge(made *attempt, before gate.Probe) (entries []entry) {
 	case Failed:
 		w.history.failures.fail(made.Reason)
 		w.warned = false
-		t.state = t.state.Fold(w.kind, gate.Failure)
+		w.fold(gate.Failure)
 		if w.history.failures.streak == 1 {
 			note(slog.LevelWarn, "probe failed")
 			t.m.subscriptions.tellRun(t.cfg.Name)
@@ -171,7 +171,7 @@ func (w *worker) judge(made *attempt, before gate.Probe) (entries []entry) {
 		}
 		w.history.failures.unable = made.Reason
 	}
-	if after := t.state.Probe(w.kind); after.Result != before.Result {
+	if after := w.state(); after.Result != before.Result {
 		w.transitions++
 		note(slog.LevelInfo, "result changed", "from", before.Result.String(), "to", after.Result.String())
 	}

@@ -17,7 +17,7 @@ import (
 
 // inherit takes over the state of before, the same target under the former configuration,
 // which has retired. It returns the lines to log.
-func (t *target) inherit(before *target, params [gate.NumKinds]gate.Params, changed [gate.NumKinds]bool) []entry {
+func (t *target) inherit(before *target) []entry {
 	before.mu.Lock() // its last turns may still be ending
 	defer before.mu.Unlock()
 	t.life, t.state = before.life.clone(), before.state
@@ -41,22 +41,24 @@ func (t *target) inherit(before *target, params [gate.NumKinds]gate.Params, chan
 	}
 	inst := t.instance()
 	entries := t.recordInstance(inst)
-	t.state = t.state.Reconfigure(params, changed, inst)
+	t.state = t.state.Reconfigure(newState(t.cfg), t.origin(before), inst)
 	sameSeries := slices.Equal(before.cfg.Labels, t.cfg.Labels)
 	if !sameSeries {
 		t.life.restarts = 0
 	}
 	for _, w := range t.workers {
-		was := before.worker(w.kind)
+		was := before.worker(w.kind, w.probe.Name)
 		if was == nil {
 			continue
 		}
+		same := sameAction(before.cfg, t.cfg, was.probe, w.probe)
 		w.history, w.lastRun = was.history.clone(), was.lastRun
 		w.result, w.changed = was.result, was.changed
-		if !changed[w.kind] {
+		if same {
 			w.standing = was.standing
 		}
-		if begins := before.cfg.Restart == nil && t.cfg.Restart != nil; begins || !sameRun(before.cfg, t.cfg, w.kind) {
+		begins := before.cfg.Restart == nil && t.cfg.Restart != nil
+		if begins || tookOver(was.state(), w.state()) || !sameRun(was, w) {
 			w.history.failures.forget() // the failures of another probe, or of long ago, restart nobody
 		}
 		if sameSeries {
@@ -66,15 +68,28 @@ func (t *target) inherit(before *target, params [gate.NumKinds]gate.Params, chan
 	return entries
 }
 
-// sameAction reports whether a kind's attempts do the same under both configurations,
+// tookOver reports whether a probe says what its list said before a reload, and not what the probe
+// itself did.
+func tookOver(was, is gate.Probe) bool { return was.Exists && is.Exists && was.Result != is.Result }
+
+// origin says which probe of before each of the target's probes is: the one of the same kind and
+// name. The caller holds before.mu.
+func (t *target) origin(before *target) func(gate.Kind, int) gate.Origin {
+	return func(k gate.Kind, i int) gate.Origin {
+		p := t.cfg.Of(k)[i]
+		was := before.worker(k, p.Name)
+		if was == nil {
+			return gate.Origin{}
+		}
+		return gate.Origin{Found: true, Number: int(was.number), Changed: !sameAction(before.cfg, t.cfg, was.probe, p)}
+	}
+}
+
+// sameAction reports whether the attempts of p, a probe of a, and q, a probe of b, do the same,
 // whatever their period and timeout. The same command in another container is another
 // action.
-func sameAction(a, b *config.Target, k gate.Kind) bool {
-	what := func(t *config.Target) any {
-		p := t.Probe(k)
-		if p == nil {
-			return nil
-		}
+func sameAction(a, b *config.Target, p, q *config.Probe) bool {
+	what := func(t *config.Target, p *config.Probe) any {
 		only := p.OnlyAction()
 		if p.Exec != nil {
 			var in config.Instance
@@ -92,14 +107,14 @@ func sameAction(a, b *config.Target, k gate.Kind) bool {
 			Host string
 		}{only, t.Host}
 	}
-	return reflect.DeepEqual(what(a), what(b))
+	return reflect.DeepEqual(what(a, p), what(b, q))
 }
 
-// sameRun reports whether a kind's run goes on from one configuration to the other: the
+// sameRun reports whether the run of a probe goes on from one configuration to the other: the
 // action and the thresholds are equal.
-func sameRun(a, b *config.Target, k gate.Kind) bool {
-	p, q := a.Probe(k), b.Probe(k)
-	return sameAction(a, b, k) && p.SuccessThreshold == q.SuccessThreshold && p.FailureThreshold == q.FailureThreshold
+func sameRun(was, is *worker) bool {
+	p, q := was.probe, is.probe
+	return sameAction(was.target.cfg, is.target.cfg, p, q) && p.SuccessThreshold == q.SuccessThreshold && p.FailureThreshold == q.FailureThreshold
 }
 
 // goesOnFrom reports whether the instance, its phase and started are the same as before the
@@ -118,7 +133,7 @@ func (t *target) goesOnFrom(before *target) bool {
 // first turn, and where that is between two points of the grid, if is goes on as w would have.
 // w may be nil.
 func (w *worker) nextFor(is *worker, now time.Time) (first time.Time, between uint32, ok bool) {
-	if w == nil || !sameRun(w.target.cfg, is.target.cfg, w.kind) {
+	if w == nil || !sameRun(w, is) {
 		return time.Time{}, 0, false
 	}
 	is.target.mu.Lock()

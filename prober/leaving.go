@@ -25,9 +25,17 @@ const leaveTime = time.Second
 type probeName struct {
 	target string
 	kind   gate.Kind
+	name   string // of a member of a list
 }
 
-func (p probeName) String() string { return p.target + "/" + p.kind.String() }
+// String returns target/kind, or target/kind/name.
+func (p probeName) String() string {
+	s := p.target + "/" + p.kind.String()
+	if p.name != "" {
+		s += "/" + p.name
+	}
+	return s
+}
 
 // leaving holds the workers that a reload has replaced or removed in the middle of a turn,
 // at most one for each probe: its successor begins once it has ended.
@@ -118,7 +126,7 @@ func (m *Manager) endLeaver(w *worker, last *attempt) (entries []entry) {
 		entries = append(entries, newEntry(w.logger(), slog.LevelInfo, "an attempt that a reload had cut short has ended"))
 	}
 	if t := m.find(w.target.cfg.Name); t != nil {
-		if heir := t.worker(w.kind); heir != nil {
+		if heir := t.worker(w.kind, w.probe.Name); heir != nil {
 			entries = append(entries, heir.takeOver(w, last)...)
 		}
 	}
@@ -172,11 +180,12 @@ func (m *Manager) reconsider(next map[string]*config.Target) (cut []*leaver) {
 // its target, nil for none: next would make the same attempt, and the attempt should not have
 // ended long ago. The caller holds target.mu.
 func (w *worker) attemptCounts(next *config.Target, now time.Time) bool {
-	t, k := w.target, w.kind
-	if next == nil || next.Probe(k) == nil || w.began == 0 || now.Sub(t.m.timeOf(w.began))-leaveTime > maxTries*w.probe.Timeout {
+	t := w.target
+	if next == nil || w.began == 0 || now.Sub(t.m.timeOf(w.began))-leaveTime > maxTries*w.probe.Timeout {
 		return false
 	}
-	return w.probe.Timeout == next.Probe(k).Timeout && sameAction(t.cfg, next, k) && reflect.DeepEqual(t.cfg.Instance, next.Instance)
+	p := next.Named(w.kind, w.probe.Name)
+	return p != nil && w.probe.Timeout == p.Timeout && sameAction(t.cfg, next, w.probe, p) && reflect.DeepEqual(t.cfg.Instance, next.Instance)
 }
 
 // retire ends the target's workers without waiting for them. next is the target's next

@@ -208,7 +208,7 @@ func (t *target) failEnded(inst gate.Instance, now time.Time) {
 	for _, w := range t.workers {
 		if !w.stopped && !w.quit {
 			// The next turn acts on the verdict, above all on Quit.
-			t.state, _ = t.state.Next(w.kind, inst, false, now)
+			t.state, _ = t.state.Next(w.kind, int(w.number), inst, false, now)
 		}
 	}
 }
@@ -217,7 +217,7 @@ func (t *target) failEnded(inst gate.Instance, now time.Time) {
 func (t *target) tellHeld() {
 	held := false
 	for _, w := range t.workers {
-		p := t.state.Probe(w.kind)
+		p := w.state()
 		held = held || p.Held && p.Result == gate.Failure && p.InstanceID == t.life.current
 	}
 	if held != t.held {

@@ -7,9 +7,11 @@
 package prober
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -173,8 +175,9 @@ func (m *Manager) Asked(name string, k gate.Kind) {
 		return
 	}
 	since := time.Now()
-	if p := t.cfg.Probe(k); p != nil && k == gate.Liveness {
-		since = since.Add(-p.InitialDelay) // the kubelet's probe has waited for its own delay already
+	if probes := t.cfg.Of(k); len(probes) > 0 && k == gate.Liveness {
+		least := slices.MinFunc(probes, func(a, b *config.Probe) int { return cmp.Compare(a.InitialDelay, b.InitialDelay) })
+		since = since.Add(-least.InitialDelay) // the kubelet's probe has waited for its own delay already
 	}
 	t.source.Asked(name, since)
 }

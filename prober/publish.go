@@ -83,10 +83,10 @@ func (t *target) date(inst gate.Instance, is flags, now time.Time) (changed bool
 		t.since.live = at
 	}
 	for _, w := range t.workers {
-		if r := t.state.Result(w.kind, inst); r != w.result || w.changed == 0 {
+		if r := t.state.Result(w.kind, int(w.number), inst); r != w.result || w.changed == 0 {
 			w.result, w.changed, changed = r, at, true
 		}
-		if held := t.state.Probe(w.kind).Held; held != w.held {
+		if held := w.state().Held; held != w.held {
 			w.held, changed = held, true
 		}
 		if failing := w.failing(); failing != w.enough {

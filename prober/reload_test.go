@@ -225,11 +225,10 @@ func TestSameAction(t *testing.T) {
 		"the watch": {func(c *config.Target) {
 			c.Instance = config.Instance{Source: config.SourceKubernetes, Container: "x"}
 		}, true, true},
-		"the kind": {func(c *config.Target) { c.ReadinessProbe = nil }, false, true},
 	} {
 		a, b := base(), base()
 		change.do(&b)
-		if r, l := sameAction(&a, &b, gate.Readiness), sameAction(&a, &b, gate.Liveness); r != change.readiness || l != change.liveness {
+		if r, l := sameAction(&a, &b, a.ReadinessProbe, b.ReadinessProbe), sameAction(&a, &b, a.LivenessProbe, b.LivenessProbe); r != change.readiness || l != change.liveness {
 			t.Errorf("%s differs: same readiness %t, liveness %t; want %t, %t", what, r, l, change.readiness, change.liveness)
 		}
 	}

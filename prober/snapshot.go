@@ -111,16 +111,43 @@ func (t *target) status(d Detail, now time.Time) TargetStatus {
 	for i, w := range t.workers {
 		s.Probes[i] = w.status(d, inst, now)
 	}
+	s.Combined = t.combined(s.Probes)
 	s.Details = t.source.Describe(t.cfg.Name)
 	s.Details.Message = t.scrub.Clean(s.Details.Message, maxMessage)
 	return s
 }
 
+// combined returns what the lists of probes say together.
+func (t *target) combined(probes []ProbeStatus) (combined []CombinedStatus) {
+	for _, k := range gate.Kinds() {
+		if len(t.cfg.Members(k)) == 0 {
+			continue
+		}
+		c := CombinedStatus{Kind: k, Require: t.cfg.Require(k)}
+		for i := range probes {
+			if p := &probes[i]; p.Kind == k {
+				c.Members++
+				switch p.Result {
+				case gate.Success:
+					c.Succeeding++
+				case gate.Failure:
+					c.Failing++
+				case gate.Unknown:
+				}
+			}
+		}
+		c.Result = gate.Combine(c.Members, c.Require, c.Succeeding, c.Failing)
+		combined = append(combined, c)
+	}
+	return combined
+}
+
 // status returns a copy of the probe's state. The caller holds target.mu.
 func (w *worker) status(d Detail, inst gate.Instance, now time.Time) ProbeStatus {
-	t, p := w.target, w.target.state.Probe(w.kind)
+	t, p := w.target, w.state()
 	s := ProbeStatus{
 		Kind:             w.kind,
+		Name:             w.probe.Name,
 		Action:           w.probe.Action(),
 		InitialDelay:     w.probe.InitialDelay,
 		Timeout:          w.probe.Timeout,
@@ -128,7 +155,7 @@ func (w *worker) status(d Detail, inst gate.Instance, now time.Time) ProbeStatus
 		UnhealthyPeriod:  w.probe.UnhealthyPeriod,
 		SuccessThreshold: w.probe.SuccessThreshold,
 		FailureThreshold: w.probe.FailureThreshold,
-		Result:           t.state.Result(w.kind, inst),
+		Result:           t.state.Result(w.kind, int(w.number), inst),
 		Last:             p.Last,
 		Run:              p.Run,
 		Held:             p.Held,
@@ -148,7 +175,7 @@ func (w *worker) status(d Detail, inst gate.Instance, now time.Time) ProbeStatus
 		s.LastRun = time.Unix(0, w.lastRun)
 	}
 	// The gate itself decides whether an attempt may be made now.
-	_, verdict := t.state.Next(w.kind, inst, t.flags.started, now)
+	_, verdict := t.state.Next(w.kind, int(w.number), inst, t.flags.started, now)
 	s.Gated = verdict == gate.Wait && !p.Held
 	if !w.stopped && !w.quit && w.due != 0 {
 		next := t.m.timeOf(w.due)
@@ -196,7 +223,7 @@ func (m *Manager) Removed(name string) bool {
 	return slices.Contains(m.removed, name)
 }
 
-// Overdue returns target/kind of each probe whose turn is overdue by more than 30 s and
+// Overdue returns the name, such as target/kind, of each probe whose turn is overdue by more than 30 s and
 // three periods: a sign that the agent, not a target, is unwell.
 func (m *Manager) Overdue() []string {
 	var overdue []string
@@ -247,11 +274,11 @@ func (m *Manager) waiting() []*leaver {
 	m.mu.Unlock()
 	return slices.DeleteFunc(m.leaving.all(), func(is *leaver) bool {
 		t := byName[is.target.cfg.Name]
-		return t == nil || t.worker(is.kind) == nil
+		return t == nil || t.worker(is.kind, is.probe.Name) == nil
 	})
 }
 
-// Waiting returns target/kind of each probe that waits for the end of an attempt from before
+// Waiting returns the name, such as target/kind, of each probe that waits for the end of an attempt from before
 // a reload.
 func (m *Manager) Waiting() []string {
 	var names []string

@@ -22,7 +22,7 @@ type target struct {
 	m       *Manager
 	cfg     *config.Target
 	source  instance.Source
-	workers []*worker        // in the order of kinds
+	workers []*worker        // by kind and then in the order of the configuration
 	scrub   *output.Scrubber // takes secrets out of outputs
 
 	mu    sync.Mutex
@@ -50,30 +50,17 @@ func newTarget(m *Manager, c *config.Target, source instance.Source, before *tar
 		life:   life{startup: -1},
 		scrub:  output.NewScrubber(c.Secrets()),
 	}
-	var params [gate.NumKinds]gate.Params
-	var changed [gate.NumKinds]bool
 	probes := 0
-	for _, k := range gate.Kinds() {
-		if c.Probe(k) != nil {
-			probes++
-		}
+	for range c.All() {
+		probes++
 	}
 	t.workers = make([]*worker, 0, probes)
-	for _, k := range gate.Kinds() {
-		p := c.Probe(k)
-		if p == nil {
-			continue
-		}
-		params[k] = gate.Params{
-			Configured:       true,
-			InitialDelay:     p.InitialDelay,
-			SuccessThreshold: p.SuccessThreshold,
-			FailureThreshold: p.FailureThreshold,
-		}
-		changed[k] = before != nil && !sameAction(before.cfg, c, k)
+	var numbers [gate.NumKinds]uint16
+	for k, p := range c.All() {
 		t.workers = append(t.workers, &worker{
 			target:  t,
 			kind:    k,
+			number:  numbers[k],
 			probe:   p,
 			action:  newAttempt(m, c, p, source),
 			stopped: m.terminating && k != gate.Readiness,
@@ -81,12 +68,13 @@ func newTarget(m *Manager, c *config.Target, source instance.Source, before *tar
 			standing: fresh,
 			files:    uint8(filesOf(c, p)),
 		})
+		numbers[k]++
 	}
 	now := time.Now()
 	if before == nil {
-		t.state = gate.New(params)
+		t.state = newState(c)
 	} else {
-		entries = t.inherit(before, params, changed)
+		entries = t.inherit(before)
 	}
 	inst := t.instance()
 	entries = append(entries, t.recordInstance(inst)...)
@@ -96,6 +84,37 @@ func newTarget(m *Manager, c *config.Target, source instance.Source, before *tar
 	}
 	t.derive(inst, now)
 	return t, entries
+}
+
+// newState returns the state of a target before its first turn.
+func newState(c *config.Target) gate.Target {
+	var params [gate.NumKinds]gate.Params
+	for _, k := range gate.Kinds() {
+		if p := c.Probe(k); p != nil {
+			params[k] = paramsOf(p)
+		}
+	}
+	state := gate.New(params)
+	for _, k := range gate.Kinds() {
+		if members := c.Members(k); len(members) > 0 {
+			list := make([]gate.Params, len(members))
+			for i, p := range members {
+				list[i] = paramsOf(p)
+			}
+			state = state.WithList(k, c.Require(k), list)
+		}
+	}
+	return state
+}
+
+// paramsOf returns the numbers of a probe.
+func paramsOf(p *config.Probe) gate.Params {
+	return gate.Params{
+		Configured:       true,
+		InitialDelay:     p.InitialDelay,
+		SuccessThreshold: p.SuccessThreshold,
+		FailureThreshold: p.FailureThreshold,
+	}
 }
 
 // newAttempt returns what an attempt of a probe does. A command runs inside the target if
@@ -111,9 +130,11 @@ func newAttempt(m *Manager, c *config.Target, p *config.Probe, source instance.S
 // healthy targets need none.
 func (t *target) logger() *slog.Logger { return t.m.log.With("target", t.cfg.Name) }
 
-func (t *target) worker(k gate.Kind) *worker {
+// worker returns the worker of the probe of a kind that has the name, which is empty for the only
+// probe of its kind; nil if there is none.
+func (t *target) worker(k gate.Kind, name string) *worker {
 	for _, w := range t.workers {
-		if w.kind == k {
+		if w.kind == k && w.probe.Name == name {
 			return w
 		}
 	}

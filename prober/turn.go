@@ -65,7 +65,7 @@ func (w *worker) beginTurn(ctx context.Context, cancel context.CancelFunc) (begu
 		w.stage, w.cancel = acting, cancel
 		now, inst := time.Now(), t.instance()
 		entries := t.see(inst, now)
-		state, verdict := t.state.Next(w.kind, inst, t.state.Started(inst), now)
+		state, verdict := t.state.Next(w.kind, int(w.number), inst, t.state.Started(inst), now)
 		if verdict == gate.Attempt && !held {
 			slot = w.claim()
 			held = slots.tryAcquire(slot)
@@ -109,8 +109,8 @@ func (w *worker) enterTurn(inst gate.Instance, state gate.Target, verdict gate.V
 	case gate.Wait:
 	case gate.Quit:
 		// The last result can still be read, but no longer counts (rule 5.6).
-		last := t.state.Probe(w.kind)
-		t.state = t.state.Remove(w.kind).Adopt(w.kind, gate.Instance{ID: last.InstanceID}, last.Result)
+		last, i := w.state(), int(w.number)
+		t.state = t.state.Remove(w.kind, i).Adopt(w.kind, i, gate.Instance{ID: last.InstanceID}, last.Result)
 		w.quit = true
 	case gate.Attempt:
 		w.began = m.moment(now)

@@ -26,7 +26,7 @@ func (w *worker) period() time.Duration {
 // waits for an instance, for the start of the target or for the end of a hold would be in vain.
 func (w *worker) hopes() bool {
 	t := w.target
-	p, inst := t.state.Probe(w.kind), t.life.seen
+	p, inst := w.state(), t.life.seen
 	held := p.Held && p.InstanceID == inst.ID
 	return inst.Phase == gate.Running && t.flags.started == (w.kind != gate.Startup) && !held
 }

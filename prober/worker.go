@@ -39,6 +39,7 @@ type worker struct {
 	history history
 
 	kind    gate.Kind   // not guarded: never changes
+	number  uint16      // among the probes of its kind, as the gate counts; never changes
 	stopped bool        // no more turns: stop was called
 	quit    bool        // no more turns until a new instance: the gate said Quit
 	poked   bool        // somebody asked for the next turn
@@ -68,7 +69,15 @@ func (w *worker) logger() *slog.Logger {
 	return w.target.logger().With("probe_type", ProbeType(w.kind))
 }
 
-func (w *worker) name() probeName { return probeName{w.target.cfg.Name, w.kind} }
+func (w *worker) name() probeName { return probeName{w.target.cfg.Name, w.kind, w.probe.Name} }
+
+// state returns the state of the probe. The caller holds target.mu.
+func (w *worker) state() gate.Probe { return w.target.state.Probe(w.kind, int(w.number)) }
+
+// fold adds an outcome to the state of the target. The caller holds target.mu.
+func (w *worker) fold(r gate.Result) {
+	w.target.state = w.target.state.Fold(w.kind, int(w.number), r)
+}
 
 // start schedules the first turn for first, a point of the grid or between two points, or for now
 // if first is past. If an attempt from before a reload still runs, the turn waits for its end.
@@ -117,7 +126,7 @@ func (w *worker) revive() {
 		return
 	}
 	w.quit, w.poked = false, true
-	w.target.state = w.target.state.Restore(w.kind)
+	w.target.state = w.target.state.Restore(w.kind, int(w.number))
 	if w.stage == resting {
 		now := time.Now()
 		w.schedule(now, now)
