@@ -74,11 +74,12 @@ func (t *Target) hold(k Kind, inst Instance) {
 	}
 }
 
-// release ends the holds after a failure of a list that does not fail.
+// release ends the holds after a failure of probes that do not fail together.
 func (t *Target) release(k Kind) {
 	members := t.members(k)
 	for i := range members {
-		if p := &members[i]; p.Result == Failure {
+		p := &members[i]
+		if p.Held && p.Result == Failure && t.says(k, Instance{ID: p.InstanceID}) != Failure {
 			p.Held = false
 		}
 	}

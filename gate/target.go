@@ -67,11 +67,8 @@ func (t Target) Next(k Kind, i int, inst Instance, started bool, now time.Time) 
 			members[j].meet(k, inst)
 		}
 	}
-	p := &members[i]
-	verdict := p.next(k, t.numbers(k, i).InitialDelay, inst, started, now)
-	if t.says(k, Instance{ID: p.InstanceID}) != Failure {
-		t.release(k)
-	}
+	verdict := members[i].next(k, t.numbers(k, i).InitialDelay, inst, started, now)
+	t.release(k)
 	return t, verdict
 }
 
@@ -212,14 +209,14 @@ func (t Target) Fold(k Kind, i int, r Result) Target {
 	if holds {
 		p.Held, p.Run = r == Success, 0
 	}
-	fails := t.says(k, inst) == Failure
-	switch {
-	case !fails:
+	switch fails := t.says(k, inst) == Failure; {
+	case r == Success:
 		t.release(k)
-	case holds && r == Failure && !never && !failed:
-		t.hold(k, inst) // all members that have brought this about, and not only the last
-	case holds && r == Failure && !never:
+	case !fails, !holds, never:
+	case failed:
 		p.Held = true
+	default:
+		t.hold(k, inst) // all members that have brought this about, and not only the last
 	}
 	return t
 }
@@ -281,7 +278,9 @@ func (t Target) Live(inst Instance) bool {
 
 // Restore makes a probe that was removed exist again, as fresh as New's.
 func (t Target) Restore(k Kind, i int) Target {
-	return t.with(k, i, Probe{Exists: t.numbers(k, i).Configured})
+	t = t.with(k, i, Probe{Exists: t.numbers(k, i).Configured})
+	t.release(k)
+	return t
 }
 
 // Rename gives an instance another ID: the same life, seen by another source.

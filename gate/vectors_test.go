@@ -65,13 +65,31 @@ func (t *tick) UnmarshalJSON(data []byte) error {
 // The gate decides every pass that was recorded from the genuine kubelet worker alike: going on
 // or ending, attempts, cached result, hold, last result, run and updates. The derived started
 // and ready agree, too.
-func TestKubeletVectors(t *testing.T) {
+func TestKubeletVectors(t *testing.T) { replayVectors(t, New) }
+
+// A list with one member decides alike.
+func TestKubeletVectorsOfAList(t *testing.T) {
+	replayVectors(t, func(params [NumKinds]Params) Target {
+		target := New([NumKinds]Params{})
+		target.lists = new([NumKinds]list)
+		for k, p := range params {
+			if p.Configured { // WithList would take the only member for a single probe
+				target.lists[k] = list{require: 1, params: []Params{p}, probes: []Probe{{Exists: true}}}
+			}
+		}
+		return target
+	})
+}
+
+// replayVectors replays the recorded traces against targets of that shape.
+func replayVectors(t *testing.T, shape func([NumKinds]Params) Target) {
+	t.Helper()
 	file, err := os.Open(*vectorsFile)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	traces, ticks, err := replayAll(t, file, strings.HasSuffix(*vectorsFile, ".gz"))
+	traces, ticks, err := replayAll(t, file, strings.HasSuffix(*vectorsFile, ".gz"), shape)
 	if err != nil {
 		t.Fatalf("%s: %v", *vectorsFile, err)
 	}
@@ -113,11 +131,11 @@ func replayLine(t *testing.T, line string) []string {
 	if err := json.Unmarshal([]byte(line), &tr); err != nil {
 		t.Fatal(err)
 	}
-	return tr.replay()
+	return tr.replay(New)
 }
 
 // replayAll replays each line of r and reports every disagreement to t.
-func replayAll(t *testing.T, r io.Reader, gzipped bool) (traces, ticks int, err error) {
+func replayAll(t *testing.T, r io.Reader, gzipped bool, shape func([NumKinds]Params) Target) (traces, ticks int, err error) {
 	if gzipped {
 		if r, err = gzip.NewReader(r); err != nil {
 			return 0, 0, err
@@ -131,7 +149,7 @@ func replayAll(t *testing.T, r io.Reader, gzipped bool) (traces, ticks int, err 
 			if err := json.Unmarshal(line, &tr); err != nil {
 				return traces, ticks, fmt.Errorf("line %d: %w", traces+1, err)
 			}
-			for _, disagreement := range tr.replay() {
+			for _, disagreement := range tr.replay(shape) {
 				t.Error(disagreement)
 			}
 			traces++
@@ -146,7 +164,7 @@ func replayAll(t *testing.T, r io.Reader, gzipped bool) (traces, ticks int, err 
 	}
 }
 
-func (tr *trace) replay() (disagreements []string) {
+func (tr *trace) replay(shape func([NumKinds]Params) Target) (disagreements []string) {
 	var params [NumKinds]Params
 	for i, letter := range []string{"s", "r", "l"} {
 		if p, ok := tr.Probes[letter]; ok {
@@ -158,7 +176,7 @@ func (tr *trace) replay() (disagreements []string) {
 			}
 		}
 	}
-	k := &kubelet{trace: tr, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), target: New(params)}
+	k := &kubelet{trace: tr, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), target: shape(params)}
 	if tr.Restart != nil && len(tr.Ticks) > 0 {
 		// A restarted kubelet computes its first status before it has workers, and that
 		// status says Started of every running container (rule 2.7.6).
