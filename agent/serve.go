@@ -136,7 +136,7 @@ func newProcess(o *Options, log *slog.Logger) *process {
 
 // tellPod makes an event of an act that begins, whose result is empty, or that has failed.
 func tellPod(w *podstatus.Writer, target string, a restart.Act) {
-	act := podstatus.Act{Target: target, Kind: a.Kind, Handler: a.Handler}
+	act := podstatus.Act{Target: target, Kind: a.Kind, Probe: a.Probe, Handler: a.Handler}
 	if a.Result == restart.Failed {
 		act.Failure = a.Message
 	}

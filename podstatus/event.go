@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/gate"
@@ -33,6 +32,7 @@ type event struct {
 type Act struct {
 	Target  string
 	Kind    gate.Kind // of the probe whose Failure is the verdict
+	Probe   string    // its name, if the probe is a member of a list
 	Handler string    // signal, docker, systemd or exec
 	// Failure says why the act has failed, without secrets; empty: the act begins.
 	Failure string
@@ -40,7 +40,10 @@ type Act struct {
 
 // event returns the event of an act.
 func (a Act) event(now time.Time) event {
-	verdict := fmt.Sprintf("Target %s failed %s probe", a.Target, strings.ToLower(prober.ProbeType(a.Kind)))
+	verdict := fmt.Sprintf("Target %s failed %s probe", a.Target, a.Kind)
+	if a.Probe != "" {
+		verdict += " " + a.Probe
+	}
 	if a.Failure != "" {
 		text := output.Visible(output.Cut(a.Failure, maxOutput))
 		return event{target: a.Target, warning: true, reason: "FailedKilling", message: fmt.Sprintf("%s, restart by %s failed: %s", verdict, a.Handler, text), at: now}
@@ -49,7 +52,15 @@ func (a Act) event(now time.Time) event {
 }
 
 // runs remembers which runs of failures events have told.
-type runs map[string]*[gate.NumKinds]told
+type runs map[string]map[probeName]told
+
+// probeName names a probe within its target.
+type probeName struct {
+	kind gate.Kind
+	name string // of a member of a list
+}
+
+func nameOf(p *prober.ProbeStatus) probeName { return probeName{p.Kind, p.Name} }
 
 // told is the last run of a probe that was told.
 type told struct {
@@ -61,20 +72,16 @@ type told struct {
 // begins, and one when the result becomes Failure. The snapshot is Full.
 func (r runs) events(t *prober.TargetStatus, now time.Time) []event {
 	last := r[t.Name]
-	if last == nil {
-		last = new([gate.NumKinds]told)
-		r[t.Name] = last
-	}
+	r[t.Name] = make(map[probeName]told, len(t.Probes)) // without probes that a reload has removed
 	var news []event
 	for i := range t.Probes {
 		p := &t.Probes[i]
-		was := last[p.Kind]
+		was := last[nameOf(p)]
 		if p.ConsecutiveFailures == 0 || p.FirstFailure == nil {
-			last[p.Kind] = told{}
 			continue
 		}
 		is := told{began: p.FirstFailure.Start, failed: p.Result == gate.Failure}
-		last[p.Kind] = is
+		r[t.Name][nameOf(p)] = is
 		if !is.began.Equal(was.began) || is.failed && !was.failed {
 			news = append(news, event{target: t.Name, warning: true, reason: "Unhealthy", message: unhealthy(t.Name, p), at: now})
 		}
@@ -83,10 +90,15 @@ func (r runs) events(t *prober.TargetStatus, now time.Time) []event {
 }
 
 // unhealthy returns the message about the last failure of a probe, as in
-// "Readiness probe failed: shop: HTTP probe failed with statuscode: 500".
+// "Readiness probe failed: shop: HTTP probe failed with statuscode: 500" or, of a member of a list,
+// "Readiness probe grpc failed: shop: timeout".
 func unhealthy(target string, p *prober.ProbeStatus) string {
 	text := cmp.Or(p.LastFailureOutput(), string(p.Reason))
-	return fmt.Sprintf("%s probe failed: %s: %s", prober.ProbeType(p.Kind), target, output.Visible(output.Cut(text, maxOutput)))
+	probe := "probe"
+	if p.Name != "" {
+		probe += " " + p.Name
+	}
+	return fmt.Sprintf("%s %s failed: %s: %s", prober.ProbeType(p.Kind), probe, target, output.Visible(output.Cut(text, maxOutput)))
 }
 
 // forget drops the runs of targets that are not in the list any more.

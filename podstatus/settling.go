@@ -24,7 +24,7 @@ type knowledge struct {
 	// spoken says that the target has been settled once; life is the last one seen then.
 	spoken bool
 	life   life
-	waits  [gate.NumKinds]wait // the zero value for a kind without a probe
+	waits  map[probeName]wait
 }
 
 // life is one life of an instance, and whether the life goes on.
@@ -60,11 +60,11 @@ func (s *settling) see(t *prober.TargetStatus, sourceUp bool, now time.Time) (se
 	is := life{t.Instance.ID, t.Instance.Phase}
 	another := k.spoken && is != k.life && is.phase != gate.PhaseUnknown
 	before := k.waits
-	k.waits, k.settled, k.overdue = [gate.NumKinds]wait{}, true, false
+	k.waits, k.settled, k.overdue = make(map[probeName]wait, len(t.Probes)), true, false
 	for i := range t.Probes {
 		p := &t.Probes[i]
-		w := before[p.Kind].after(p, sourceUp, now)
-		k.waits[p.Kind] = w
+		w := before[nameOf(p)].after(p, sourceUp, now)
+		k.waits[nameOf(p)] = w
 		if w.settled || another || attempted(p) && !recovering(p) {
 			continue
 		}
@@ -78,7 +78,10 @@ func (s *settling) see(t *prober.TargetStatus, sourceUp bool, now time.Time) (se
 			k.life = is
 		}
 		for i := range t.Probes {
-			k.waits[t.Probes[i].Kind].settled = true
+			name := nameOf(&t.Probes[i])
+			w := k.waits[name]
+			w.settled = true
+			k.waits[name] = w
 		}
 	}
 	return k.settled

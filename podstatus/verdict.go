@@ -81,29 +81,37 @@ func find(state string, t *prober.TargetStatus) finding {
 		return finding{}
 	case state == config.StateLive:
 		for _, k := range []gate.Kind{gate.Startup, gate.Liveness} {
-			if p, ok := t.Probe(k); ok && p.Result == gate.Failure {
-				return failing(&p)
+			if t.Failed(k) {
+				return failing(t, k)
 			}
 		}
 		return finding{reasonFailing, "not live"}
 	case !t.Running:
 		return finding{reasonNotRunning, "not running"}
 	case !t.Started:
-		if p, ok := t.Probe(gate.Startup); ok && p.Result == gate.Failure {
-			return failing(&p)
+		if t.Failed(gate.Startup) {
+			return failing(t, gate.Startup)
 		}
 		return finding{reasonStarting, "starting"}
 	}
-	if p, ok := t.Probe(gate.Readiness); ok && attempted(&p) {
-		return failing(&p)
+	if p := t.Blamed(gate.Readiness); p != nil && attempted(p) {
+		return failing(t, gate.Readiness)
 	}
 	return finding{reasonStarting, "starting"}
 }
 
-// failing returns the finding about a probe whose result is not Success, as in
-// "readiness: http_status (3/3)".
-func failing(p *prober.ProbeStatus) finding {
-	text := strings.ToLower(prober.ProbeType(p.Kind)) + ": "
+// failing returns the finding about a kind whose result is not Success, as in
+// "readiness: http_status (3/3)" or, for a list, "readiness/grpc: timeout (3/3), 1 of 2, all".
+func failing(t *prober.TargetStatus, k gate.Kind) finding {
+	f := failingProbe(t.Blamed(k))
+	if c := t.Combination(k); c != nil {
+		f.text += ", " + c.String()
+	}
+	return f
+}
+
+func failingProbe(p *prober.ProbeStatus) finding {
+	text := p.Title() + ": "
 	if p.ConsecutiveFailures == 0 { // not yet enough successes
 		return finding{reasonFailing, fmt.Sprintf("%ssucceeding again (%d/%d)", text, min(p.Run, p.SuccessThreshold), p.SuccessThreshold)}
 	}

@@ -95,7 +95,19 @@ type CombinedStatus struct {
 // Changed is when each condition of a target last changed.
 type Changed struct{ Started, Ready, Live time.Time }
 
-// Probe returns the status of the probe of a kind, if the target has one.
+// Named returns the status of the probe of a kind that has the name, which is empty for the only
+// probe of its kind; nil if there is none.
+func (t *TargetStatus) Named(k gate.Kind, name string) *ProbeStatus {
+	for i := range t.Probes {
+		if p := &t.Probes[i]; p.Kind == k && p.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// Probe returns the status of the only probe of a kind, or of the first member of its list, if the
+// target has one.
 func (t *TargetStatus) Probe(k gate.Kind) (ProbeStatus, bool) {
 	for _, p := range t.Probes {
 		if p.Kind == k {

@@ -97,7 +97,7 @@ func (r *Restarter) act(t *target, j job) {
 	s, _ := r.o.Prober.Target(c.Name, prober.Full)
 	a := describe(j.verdict, &s, c.Restart.Handler())
 	a.Began = began
-	grace := c.GracePeriod(j.kind, "")
+	grace := c.GracePeriod(j.kind, j.probe)
 	q := &request{target: c, instance: j.instance, grace: grace, longest: grace + slack, linger: lingerTime}
 	q.begin = func() error { return r.begin(t, j, a) }
 	did, err := r.attempt(t, j, q)

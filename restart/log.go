@@ -47,6 +47,9 @@ func (a *Act) attributes(target string) []any {
 		"target", target, "instance_id", a.Instance, "probe_type", prober.ProbeType(a.Kind), "reason", string(a.Reason),
 		"attempt", fmt.Sprintf("%d/%d", min(a.Failures, uint64(a.Threshold)), a.Threshold), "handler", a.Handler,
 	}
+	if a.Probe != "" {
+		args = append(args, "probe", a.Probe)
+	}
 	if a.Output != "" {
 		args = append(args, "output", output.Visible(output.Cut(a.Output, maxLogged)))
 	}

@@ -38,9 +38,11 @@ type Act struct {
 	Duration time.Duration
 	// Instance is the ID of the instance that the verdict is about.
 	Instance string
-	// Kind is the probe that gave the verdict. Reason and Output are those of its last failure,
+	// Kind is the probe that gave the verdict, and Probe its name if the probe is a member of a
+	// list: the member that failed last. Reason and Output are those of its last failure,
 	// and Failures counts the failures in a row, of which Threshold make a Failure.
 	Kind      gate.Kind
+	Probe     string
 	Reason    action.Reason
 	Output    string // cut, and without secrets
 	Failures  uint64
