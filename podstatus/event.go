@@ -60,7 +60,7 @@ type probeName struct {
 	name string // of a member of a list
 }
 
-func nameOf(p *prober.ProbeStatus) probeName { return probeName{p.Kind, p.Name} }
+func probeNamed(p *prober.ProbeStatus) probeName { return probeName{p.Kind, p.Name} }
 
 // told is the last run of a probe that was told.
 type told struct {
@@ -76,12 +76,12 @@ func (r runs) events(t *prober.TargetStatus, now time.Time) []event {
 	var news []event
 	for i := range t.Probes {
 		p := &t.Probes[i]
-		was := last[nameOf(p)]
+		was := last[probeNamed(p)]
 		if p.ConsecutiveFailures == 0 || p.FirstFailure == nil {
 			continue
 		}
 		is := told{began: p.FirstFailure.Start, failed: p.Result == gate.Failure}
-		r[t.Name][nameOf(p)] = is
+		r[t.Name][probeNamed(p)] = is
 		if !is.began.Equal(was.began) || is.failed && !was.failed {
 			news = append(news, event{target: t.Name, warning: true, reason: "Unhealthy", message: unhealthy(t.Name, p), at: now})
 		}

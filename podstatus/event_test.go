@@ -113,8 +113,9 @@ func TestActs(t *testing.T) {
 		act  Act
 		want event
 	}{
-		{Act{"shop", gate.Liveness, "signal", ""}, event{"shop", false, "Killing", "Target shop failed liveness probe, will be restarted by signal", now}},
-		{Act{"shop", gate.Startup, "docker", "no\x1b such container"}, event{"shop", true, "FailedKilling", `Target shop failed startup probe, restart by docker failed: no\x1b such container`, now}},
+		{Act{"shop", gate.Liveness, "", "signal", ""}, event{"shop", false, "Killing", "Target shop failed liveness probe, will be restarted by signal", now}},
+		{Act{"shop", gate.Liveness, "grpc", "signal", ""}, event{"shop", false, "Killing", "Target shop failed liveness probe grpc, will be restarted by signal", now}},
+		{Act{"shop", gate.Startup, "", "docker", "no\x1b such container"}, event{"shop", true, "FailedKilling", `Target shop failed startup probe, restart by docker failed: no\x1b such container`, now}},
 	} {
 		if got := tt.act.event(now); got != tt.want {
 			t.Errorf("%+v, want %+v", got, tt.want)

@@ -63,8 +63,8 @@ func (s *settling) see(t *prober.TargetStatus, sourceUp bool, now time.Time) (se
 	k.waits, k.settled, k.overdue = make(map[probeName]wait, len(t.Probes)), true, false
 	for i := range t.Probes {
 		p := &t.Probes[i]
-		w := before[nameOf(p)].after(p, sourceUp, now)
-		k.waits[nameOf(p)] = w
+		w := before[probeNamed(p)].after(p, sourceUp, now)
+		k.waits[probeNamed(p)] = w
 		if w.settled || another || attempted(p) && !recovering(p) {
 			continue
 		}
@@ -78,7 +78,7 @@ func (s *settling) see(t *prober.TargetStatus, sourceUp bool, now time.Time) (se
 			k.life = is
 		}
 		for i := range t.Probes {
-			name := nameOf(&t.Probes[i])
+			name := probeNamed(&t.Probes[i])
 			w := k.waits[name]
 			w.settled = true
 			k.waits[name] = w

@@ -32,7 +32,7 @@ type world struct {
 	begin time.Time
 
 	mu     sync.Mutex
-	answer map[string]func(ctx context.Context) (action.Outcome, error) // by target/kind
+	answer map[string]func(ctx context.Context) (action.Outcome, error) // by target/kind or target/kind/name
 	calls  map[string][]time.Duration                                   // since begin
 	active map[string]int
 	log    bytes.Buffer
@@ -76,14 +76,12 @@ func (w *world) logged() string {
 }
 
 func (w *world) newAction(t *config.Target, p *config.Probe) action.Func {
-	kind := gate.Liveness
-	switch p {
-	case t.StartupProbe:
-		kind = gate.Startup
-	case t.ReadinessProbe:
-		kind = gate.Readiness
+	name := ""
+	for k, q := range t.All() {
+		if q == p && name == "" {
+			name = probeName{t.Name, k, p.Name}.String()
+		}
 	}
-	name := t.Name + "/" + kind.String()
 	return func(ctx context.Context) (action.Outcome, error) {
 		w.mu.Lock()
 		w.calls[name] = append(w.calls[name], time.Since(w.begin))

@@ -31,7 +31,7 @@ type world struct {
 	view  view
 
 	mu      sync.Mutex
-	answers map[string]string // by target: good, bad or unknown
+	answers map[string]string // by target, or by target/probe: good, bad or unknown
 	acts    []acted
 	told    []Act
 	// check is what the handler finds before it begins; nil: all is well.
@@ -84,11 +84,15 @@ func (w *world) stop() {
 	w.m.Close()
 }
 
-func (w *world) newAction(t *config.Target, _ *config.Probe) action.Func {
+func (w *world) newAction(t *config.Target, p *config.Probe) action.Func {
 	return func(context.Context) (action.Outcome, error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		switch w.answers[t.Name] {
+		answer, ok := w.answers[t.Name+"/"+p.Name]
+		if !ok {
+			answer = w.answers[t.Name]
+		}
+		switch answer {
 		case "bad":
 			return action.Outcome{Reason: action.HTTPStatus, Output: "status 500, token s3cret"}, nil
 		case "unknown":
