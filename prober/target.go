@@ -55,7 +55,7 @@ func newTarget(m *Manager, c *config.Target, source instance.Source, before *tar
 		probes++
 	}
 	t.workers = make([]*worker, 0, probes)
-	var numbers [gate.NumKinds]uint16
+	var numbers [gate.NumKinds]uint8
 	for k, p := range c.All() {
 		t.workers = append(t.workers, &worker{
 			target:  t,

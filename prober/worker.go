@@ -39,7 +39,7 @@ type worker struct {
 	history history
 
 	kind    gate.Kind   // not guarded: never changes
-	number  uint16      // among the probes of its kind, as the gate counts; never changes
+	number  uint8       // among the probes of its kind, as the gate counts; never changes
 	stopped bool        // no more turns: stop was called
 	quit    bool        // no more turns until a new instance: the gate said Quit
 	poked   bool        // somebody asked for the next turn
