@@ -68,11 +68,7 @@ type HTTPGet struct {
 	Scheme   string   // HTTP or HTTPS
 	Headers  []Header // secret: values never reach a log, a page or a metric
 	Protocol string   // HTTP1, HTTP2 or empty, which is HTTP1
-}
-
-// Header is a request header.
-type Header struct {
-	Name, Value string
+	TLS      *TLS     // nil: nothing is verified
 }
 
 // TCPSocket connects; a connection is success.
@@ -86,6 +82,7 @@ type GRPC struct {
 	Port    int
 	Service string
 	Mode    string // Plaintext, TLS or empty, which is Plaintext
+	TLS     *TLS   // nil: nothing is verified
 }
 
 // actionKind is an action, as the file has it: a row of the table of actions.
@@ -120,7 +117,7 @@ var actions = []actionKind{
 		decode: func(d *decoder, v value, p *Probe, t *Target) { p.HTTPGet = d.httpGet(v, t) },
 		share: func(p *Probe, c *shared) {
 			if h := p.HTTPGet; h.Headers == nil {
-				p.HTTPGet = one(c.gets, plainGet{host: h.Host, path: h.Path, scheme: h.Scheme, protocol: h.Protocol, port: h.Port}, h)
+				p.HTTPGet = one(c.gets, plainGet{host: h.Host, path: h.Path, scheme: h.Scheme, protocol: h.Protocol, port: h.Port, tls: h.TLS}, h)
 			}
 		},
 		fill: func(p *Probe, n *yaml.Node) { p.HTTPGet.fill(n) },
@@ -150,6 +147,7 @@ var actions = []actionKind{
 			add(n, "port", integer(int64(p.GRPC.Port)))
 			add(n, "service", text(p.GRPC.Service))
 			addText(n, "mode", p.GRPC.Mode)
+			addTLS(n, p.GRPC.TLS)
 		},
 		endpoint: func(p *Probe, host string) (string, int) { return host, p.GRPC.Port },
 	},
@@ -219,7 +217,7 @@ func (d *decoder) exec(v value, t *Target) *Exec {
 }
 
 func (d *decoder) httpGet(v value, t *Target) *HTTPGet {
-	o, ok := d.object(v, "path", "port", "host", "scheme", "httpHeaders", "protocol")
+	o, ok := d.object(v, "path", "port", "host", "scheme", "httpHeaders", "protocol", "tlsConfig")
 	if !ok {
 		return nil
 	}
@@ -232,6 +230,7 @@ func (d *decoder) httpGet(v value, t *Target) *HTTPGet {
 		Headers:  d.headers(o.get("httpHeaders")),
 		Protocol: d.enum(o.get("protocol"), "HTTP1", "HTTP2"),
 	}
+	h.TLS = d.tls(o.get("tlsConfig"), h.Scheme == "HTTPS", "scheme: HTTPS")
 	if v := o.get("protocol"); h.Protocol == "HTTP2" {
 		if h.Scheme == "HTTPS" {
 			d.wrong(v, "must not be HTTP2 with scheme HTTPS")
@@ -261,37 +260,6 @@ func (d *decoder) probeHost(v value) string {
 	return d.host(v, "")
 }
 
-func (d *decoder) headers(v value) []Header {
-	items := d.list(v)
-	if len(items) == 0 {
-		return nil
-	}
-	headers := make([]Header, 0, len(items))
-	for _, item := range items {
-		o, ok := d.pair(item, "name", "value")
-		if !ok {
-			continue
-		}
-		var h Header
-		v := o.get("name")
-		if h.Name, ok = d.str(v); ok {
-			switch {
-			case h.Name == "":
-				d.wrong(v, required)
-			case !validHeaderName(h.Name):
-				// Without the name, which may be a whole header.
-				d.wrong(v, "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')")
-			}
-		}
-		v = o.get("value")
-		if h.Value, ok = d.substituted(v); ok && !validHeaderValue(h.Value) {
-			d.wrong(v, "must not contain a newline or another control character: such a request cannot be sent")
-		}
-		headers = append(headers, h)
-	}
-	return headers
-}
-
 func (d *decoder) tcpSocket(v value, t *Target) *TCPSocket {
 	o, ok := d.object(v, "port", "host")
 	if !ok {
@@ -301,16 +269,18 @@ func (d *decoder) tcpSocket(v value, t *Target) *TCPSocket {
 }
 
 func (d *decoder) grpc(v value) *GRPC {
-	o, ok := d.object(v, "port", "service", "mode")
+	o, ok := d.object(v, "port", "service", "mode", "tlsConfig")
 	if !ok {
 		return nil
 	}
 	service, _ := d.str(o.get("service"))
-	return &GRPC{
+	g := &GRPC{
 		Port:    d.portNumber(o.get("port")),
 		Service: service,
 		Mode:    d.enum(o.get("mode"), "Plaintext", "TLS"),
 	}
+	g.TLS = d.tls(o.get("tlsConfig"), g.Mode == "TLS", "mode: TLS")
+	return g
 }
 
 func (e *Exec) fill(n *yaml.Node) {
@@ -331,9 +301,10 @@ func (h *HTTPGet) fill(n *yaml.Node) {
 	add(n, "path", text(path))
 	add(n, "scheme", text(h.Scheme))
 	headers := list()
-	for _, header := range h.Headers {
-		headers.Content = append(headers.Content, secret(header.Name))
+	for i := range h.Headers {
+		headers.Content = append(headers.Content, h.Headers[i].node())
 	}
 	addSome(n, "httpHeaders", headers)
 	addText(n, "protocol", h.Protocol)
+	addTLS(n, h.TLS)
 }

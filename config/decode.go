@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"gopkg.in/yaml.v3"
 
@@ -24,6 +25,8 @@ type decoder struct {
 
 	lookupEnv func(string) (string, bool)
 	commands  map[command]error // which commands were looked up already
+
+	waited time.Duration // for the files that probes read
 
 	probeFields []string // the keys of a probe
 

@@ -111,6 +111,9 @@ func (f *findings) noticef(level NoticeLevel, line int, path, format string, arg
 	f.notices = append(f.notices, Notice{Level: level, File: f.file, Line: line, Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
+// mistakes returns how many mistakes there are so far.
+func (f *findings) mistakes() int { return len(f.errs) + f.moreErrs }
+
 // failed says whether there was a mistake.
 func (f *findings) failed() bool { return len(f.errs) > 0 }
 

@@ -53,6 +53,7 @@ func (d *decoder) probeOf(o object, name string, kind gate.Kind, t *Target) *Pro
 	p.UnhealthyPeriod = d.unhealthyPeriod(o.get("unhealthyPeriodSeconds"), kind, p)
 	p.TerminationGracePeriodSeconds = d.gracePeriod(o.get("terminationGracePeriodSeconds"), kind, t)
 	d.action(o, p, t)
+	d.noticeVerified(o, kind, p)
 	return d.shared.probe(p)
 }
 

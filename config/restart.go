@@ -298,8 +298,8 @@ func (d *decoder) limit(v value) Limit {
 		d.wrong(restarts, required)
 	}
 	l := Limit{Restarts: int(d.integer(restarts, 1, MaxLimit, positive, "must be less than or equal to "+strconv.Itoa(MaxLimit)))}
-	before := len(d.errs) + d.moreErrs
-	if l.Window = d.seconds(seconds); l.Window == 0 && before == len(d.errs)+d.moreErrs {
+	before := d.mistakes()
+	if l.Window = d.seconds(seconds); l.Window == 0 && before == d.mistakes() {
 		d.wrong(seconds, required)
 	}
 	return l

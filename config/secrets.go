@@ -16,8 +16,8 @@ import (
 const leastSecret = 4
 
 // Secrets returns the texts that a probe's output must not show, the longest first and
-// none twice: the env values, as written and expanded, the header values, and the user
-// of an httpGet path, each also in the forms that a server may repeat.
+// none twice: the env values, as written and expanded, the header values of the file, and the
+// user of an httpGet path, each also in the forms that a server may repeat.
 func (t *Target) Secrets() []string {
 	var secrets []string
 	for _, v := range t.Env {
@@ -34,6 +34,12 @@ func (t *Target) Secrets() []string {
 			secrets = append(secrets, p.HTTPGet.secrets()...)
 		}
 	}
+	return Hidden(secrets)
+}
+
+// Hidden returns those of the secrets that are long enough to be masked in output, the longest
+// first and none twice. It may change the order of secrets.
+func Hidden(secrets []string) []string {
 	secrets = slices.DeleteFunc(secrets, func(s string) bool { return len(s) < leastSecret })
 	slices.SortFunc(secrets, func(a, b string) int {
 		return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b))
@@ -43,17 +49,9 @@ func (t *Target) Secrets() []string {
 
 func (h *HTTPGet) secrets() []string {
 	var secrets []string
-	for _, header := range h.Headers {
-		// On the wire a value has no space around it.
-		value := strings.TrimSpace(header.Value)
-		secrets = append(secrets, header.Value, value)
-		if strings.EqualFold(header.Name, "Authorization") || strings.EqualFold(header.Name, "Proxy-Authorization") {
-			_, credentials, _ := strings.Cut(value, " ")
-			secrets = append(secrets, credentials)
-			if basic, err := base64.StdEncoding.DecodeString(credentials); err == nil {
-				_, password, _ := strings.Cut(string(basic), ":")
-				secrets = append(secrets, string(basic), password)
-			}
+	for i := range h.Headers {
+		if header := &h.Headers[i]; header.ValueFile == "" {
+			secrets = append(secrets, header.Secrets(header.Value)...)
 		}
 	}
 	if user, ok := userinfo(h.Path); ok {

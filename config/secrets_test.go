@@ -79,7 +79,9 @@ func withoutSecrets(c *Config) *Config {
 				continue
 			}
 			for j := range p.HTTPGet.Headers {
-				p.HTTPGet.Headers[j].Value = redacted
+				if h := &p.HTTPGet.Headers[j]; h.ValueFile == "" {
+					h.Value = redacted
+				}
 			}
 			if user, ok := userinfo(p.HTTPGet.Path); ok {
 				p.HTTPGet.Path = strings.Replace(p.HTTPGet.Path, "//"+user+"@", "//"+redacted+"@", 1)

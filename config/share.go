@@ -17,6 +17,7 @@ type shared struct {
 	gets      map[plainGet]*HTTPGet
 	sockets   map[TCPSocket]*TCPSocket
 	grpcs     map[GRPC]*GRPC
+	tls       map[TLS]*TLS
 	listeners map[Listener][]Listener // of one
 	labels    []Label                 // those of the target before
 }
@@ -25,6 +26,7 @@ type shared struct {
 type plainGet struct {
 	host, path, scheme, protocol string
 	port                         PortRef
+	tls                          *TLS // shared already
 }
 
 func newShared() shared {
@@ -35,6 +37,7 @@ func newShared() shared {
 		gets:      map[plainGet]*HTTPGet{},
 		sockets:   map[TCPSocket]*TCPSocket{},
 		grpcs:     map[GRPC]*GRPC{},
+		tls:       map[TLS]*TLS{},
 		listeners: map[Listener][]Listener{},
 	}
 }

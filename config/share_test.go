@@ -61,3 +61,30 @@ func TestSharedProbes(t *testing.T) {
 		}
 	}
 }
+
+// Equal probes share one value with their tlsConfig. Probes that differ in it do not.
+func TestSharedTLS(t *testing.T) {
+	cfg, _, err := load(t, `targets:
+  - name: a
+    readinessProbe: {httpGet: {port: 443, scheme: HTTPS, tlsConfig: {caFile: /a}}}
+    startupProbe: {httpGet: {port: 443, scheme: HTTPS, tlsConfig: {caFile: /a, serverName: b}}}
+  - name: b
+    readinessProbe: {httpGet: {port: 443, scheme: HTTPS, tlsConfig: {caFile: /a, minVersion: TLS12}}}
+    startupProbe: {httpGet: {port: 443, scheme: HTTPS}}
+  - name: c
+    readinessProbe: {grpc: {port: 443, mode: TLS, tlsConfig: {caFile: /a}}}
+    startupProbe: {grpc: {port: 443, mode: TLS}}
+  - name: d
+    readinessProbe: {grpc: {port: 443, mode: TLS, tlsConfig: {caFile: /a}}}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b, c, d := &cfg.Targets[0], &cfg.Targets[1], &cfg.Targets[2], &cfg.Targets[3]
+	if a.ReadinessProbe != b.ReadinessProbe || c.ReadinessProbe != d.ReadinessProbe || c.ReadinessProbe.GRPC.TLS != a.ReadinessProbe.HTTPGet.TLS {
+		t.Error("equal probes do not share a value")
+	}
+	if a.StartupProbe.HTTPGet.TLS.ServerName != "b" || b.StartupProbe.HTTPGet.TLS != nil || c.StartupProbe.GRPC.TLS != nil {
+		t.Error("different probes share a value")
+	}
+}

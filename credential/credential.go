@@ -82,15 +82,15 @@ func parseSystem([][]byte) (*x509.CertPool, error) {
 
 // Pair is a certificate and its key.
 type Pair struct {
-	certFile, keyFile string
-	files             *source[*tls.Certificate]
+	certFile string
+	files    *source[*tls.Certificate]
 }
 
 // NewPair returns the certificate and the key of two files of PEM blocks. While the files do not
 // fit together, the last certificate that had its key stays in use.
 func NewPair(certFile, keyFile string) *Pair {
 	return pairs.get([2]string{certFile, keyFile}, func() *Pair {
-		p := &Pair{certFile, keyFile, newSource([]string{certFile, keyFile}, maxPEM, parsePair)}
+		p := &Pair{certFile, newSource([]string{certFile, keyFile}, maxPEM, parsePair)}
 		p.files.keeps = true
 		return p
 	})
@@ -117,9 +117,9 @@ func (p *Pair) Get(ctx context.Context) (pair *tls.Certificate, doubt string, er
 		doubt = fmt.Sprintf("an old client certificate is in use: %v", f.stale)
 	case leaf == nil:
 	case now.After(leaf.NotAfter):
-		doubt = fmt.Sprintf("%s: the client certificate has expired: it was valid until %s", p.certFile, leaf.NotAfter.UTC().Format(time.RFC3339))
+		doubt = fmt.Sprintf("%s: the client certificate has expired: it was valid until %s", name(p.certFile), leaf.NotAfter.UTC().Format(time.RFC3339))
 	case now.Before(leaf.NotBefore):
-		doubt = fmt.Sprintf("%s: the client certificate is not valid before %s", p.certFile, leaf.NotBefore.UTC().Format(time.RFC3339))
+		doubt = fmt.Sprintf("%s: the client certificate is not valid before %s", name(p.certFile), leaf.NotBefore.UTC().Format(time.RFC3339))
 	}
 	return f.value, doubt, nil
 }

@@ -8,7 +8,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -185,7 +184,8 @@ func TestMissingAndBroken(t *testing.T) {
 			check("back", "")
 		})
 	}
-	if _, err := NewToken(dir + "/none").Get(t.Context()); !errors.Is(err, fs.ErrNotExist) {
+	_, err := NewToken(dir + "/\n" + strings.Repeat("x", 300)).Get(t.Context())
+	if text := fmt.Sprint(err); !errors.Is(err, syscall.ENAMETOOLONG) || len(text) > 300 || strings.Contains(text, "\n") {
 		t.Errorf("error %v", err)
 	}
 }

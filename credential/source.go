@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -75,7 +76,7 @@ func (s *source[T]) get(ctx context.Context) (found[T], error) {
 	select {
 	case <-looking:
 	case <-ctx.Done():
-		return found[T]{}, fmt.Errorf("%s: %w", strings.Join(s.paths, ", "), errSlow)
+		return found[T]{}, about(s.paths, errSlow)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +105,7 @@ func (s *source[T]) after(was found[T]) found[T] {
 	for i, path := range s.paths {
 		var err error
 		if contents[i], stamps[i], err = read(path, s.most); err != nil {
-			was.err = about(path, err)
+			was.err = about(s.paths[i:i+1], err)
 			return was
 		}
 	}
@@ -114,9 +115,9 @@ func (s *source[T]) after(was found[T]) found[T] {
 	case err == nil:
 		return found[T]{value: value, good: true}
 	case s.keeps && was.good:
-		was.err, was.stale = nil, about(strings.Join(s.paths, ", "), err)
+		was.err, was.stale = nil, about(s.paths, err)
 	default:
-		was.err = about(strings.Join(s.paths, ", "), err)
+		was.err = about(s.paths, err)
 	}
 	return was
 }
@@ -176,12 +177,25 @@ func read(path string, most int64) ([]byte, stamp, error) {
 }
 
 // about returns an error that names the files once.
-func about(paths string, err error) error {
+func about(paths []string, err error) error {
 	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		err = pathErr.Err
 	}
-	if paths == "" {
+	if len(paths) == 0 {
 		return err
 	}
-	return fmt.Errorf("%s: %w", paths, err)
+	names := make([]string, len(paths))
+	for i, path := range paths {
+		names[i] = name(path)
+	}
+	return fmt.Errorf("%s: %w", strings.Join(names, ", "), err)
+}
+
+// name returns a path as a short text of one line.
+func name(path string) string {
+	const longest = 200
+	if quoted := strconv.Quote(path); quoted != `"`+path+`"` {
+		path = quoted
+	}
+	return path[:min(len(path), longest)]
 }
