@@ -23,6 +23,7 @@ const (
 	NoRoute           Reason = "no_route"
 	DNS               Reason = "dns"
 	TLS               Reason = "tls"
+	TLSVerify         Reason = "tls_verify"
 	HTTPStatus        Reason = "http_status"
 	HTTPProtocol      Reason = "http_protocol"
 	GRPCStatus        Reason = "grpc_status"
@@ -31,6 +32,7 @@ const (
 	ExitCode          Reason = "exit_code"
 	Signal            Reason = "signal"
 	ExecStart         Reason = "exec_start"
+	LocalFile         Reason = "local_file"
 	AgentLate         Reason = "agent_late"
 	Other             Reason = "other"
 )
@@ -50,6 +52,10 @@ type Outcome struct {
 	// Output is the body, the command's output or the error text: at most 10 KiB of
 	// hostile input.
 	Output string
+
+	// CertExpires is when the first of the certificates that the server has shown expires, in
+	// seconds since the epoch; 0 if the server has shown none. A failure may have it, too.
+	CertExpires int64
 
 	// The fields below have what the kubelet does not report of a failure.
 

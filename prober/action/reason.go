@@ -80,6 +80,9 @@ func Classify(err error) Reason {
 	if IsTimeout(err) {
 		return Timeout
 	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return TLSVerify
+	}
 	if errors.Is(err, ErrHandshake) || errors.Is(err, http.ErrSchemeMismatch) {
 		return TLS
 	}

@@ -75,8 +75,15 @@ func (a *attempt) talk(socket net.Conn, ready time.Time) ending {
 		secure := tls.Client(conn, a.tls)
 		// The socket keeps the deadline.
 		err := secure.HandshakeContext(context.Background())
-		if err == nil && secure.ConnectionState().NegotiatedProtocol == "" {
-			err = errNoALPN
+		if refused := action.ShownTo(err); refused != nil {
+			return a.refuse(refused, err)
+		}
+		if err == nil {
+			state := secure.ConnectionState()
+			a.expires = action.Earlier(a.expires, action.EarliestExpiry(state.PeerCertificates))
+			if state.NegotiatedProtocol == "" {
+				err = errNoALPN
+			}
 		}
 		if err != nil {
 			err = fmt.Errorf("%w: %w", action.ErrHandshake, err)
@@ -104,7 +111,11 @@ func (a *attempt) talk(socket net.Conn, ready time.Time) ending {
 			s.err = nil // only the time of the try ran out, and the try has succeeded
 		}
 	}
-	return newCall(a, conn, s, ahead).run()
+	end := newCall(a, conn, s, ahead).run()
+	if a.guarded && end.how == unconnected {
+		a.hear(end.err) // over TLS 1.3, a server refuses a client's certificate only now
+	}
+	return end
 }
 
 // dial connects, to an IP address by hand if possible, because a net.Dialer costs more than the

@@ -36,7 +36,7 @@ type check struct {
 	literal netip.AddrPort // the address, if it can be dialed by hand
 	timeout time.Duration
 	dialer  *net.Dialer
-	tls     *tls.Config // nil in plaintext
+	tls     *tls.Config // nil in plaintext; a guarded attempt has its own
 	question
 
 	// careful is set if the server does not accept a request before its own settings.
@@ -58,6 +58,9 @@ func New(t *config.Target, p *config.Probe) action.Func {
 		g.tls = tlsFor(g.authority)
 	}
 	g.careful.Store(!g.ahead)
+	if c := p.GRPC.TLS; c != nil {
+		return newGuarded(g, c)
+	}
 	return g.attempt
 }
 
@@ -112,6 +115,10 @@ type attempt struct {
 	ctx   context.Context
 	watch dial.Stopwatch
 
+	tls     *tls.Config // nil in plaintext
+	guarded bool        // tls verifies
+	expires int64       // of the certificates that the server has shown: see action.Outcome.CertExpires
+
 	// socket is the present connection; timed and wire wrap it.
 	socket  net.Conn
 	timed   dial.TimedConn
@@ -132,9 +139,16 @@ type attempt struct {
 // attempt connects and asks once, both within the timeout. It tries to connect as long as there
 // is time (rule 12.1).
 func (g *check) attempt(ctx context.Context) (action.Outcome, error) {
-	a := &attempt{check: g, ctx: ctx}
+	a := &attempt{check: g, ctx: ctx, tls: g.tls}
 	a.watch.Start(g.timeout)
-	return a.watch.Judge(a.outcome(ctx))
+	return a.judged(ctx)
+}
+
+// judged returns the outcome of the attempt, with what the attempt has seen.
+func (a *attempt) judged(ctx context.Context) (action.Outcome, error) {
+	made, err := a.outcome(ctx)
+	made.CertExpires = a.expires
+	return a.watch.Judge(made, err)
 }
 
 // outcome returns the outcome of the attempt.
@@ -185,6 +199,9 @@ func (a *attempt) unconnected(ctx context.Context) (action.Outcome, error) {
 	text := fmt.Sprintf("timeout: failed to connect service %q within %v: %v", a.address, a.timeout, context.DeadlineExceeded)
 	if a.heard == nil {
 		return action.Outcome{Reason: action.Timeout, Output: action.Clip(text)}, nil
+	}
+	if a.guarded {
+		text += ": " + a.heard.Error()
 	}
 	return action.Failed(ctx, a.heard, text)
 }

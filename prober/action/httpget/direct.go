@@ -79,7 +79,7 @@ func (g *httpGet) direct(ctx context.Context, p *plan, x *exchange) (action.Outc
 // handOver lets net/http go on.
 func (g *httpGet) handOver(ctx context.Context, x *exchange) (action.Outcome, error) {
 	begun := x.handOver()
-	return g.library(ctx, x.watch, begun)
+	return g.library(ctx, x.watch, begun, nil)
 }
 
 // bodiless returns the outcome of an answer whose body could not be read. For the kubelet a
@@ -111,6 +111,8 @@ type exchange struct {
 	raw   dial.TimedConn  // the connection
 	watch *dial.Stopwatch // its own, or handed over
 	own   dial.Stopwatch
+
+	expires int64 // of the certificates that the server has shown: see action.Outcome.CertExpires
 
 	request []byte
 
@@ -223,7 +225,7 @@ func (x *exchange) done() {
 		x.heard = nil
 	}
 	x.raw = dial.TimedConn{}
-	x.stop, x.err, x.watch, x.heard = nil, nil, nil, x.heard[:0]
+	x.stop, x.err, x.watch, x.heard, x.expires = nil, nil, nil, x.heard[:0], 0
 	x.reader.Reset(nil)
 	exchanges.Put(x)
 }

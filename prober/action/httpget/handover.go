@@ -57,12 +57,12 @@ func (h *handed) enter(c *dial.Conns, transport *http.Transport) {
 		if taken := take(); taken != nil {
 			return taken, nil
 		}
-		return dialTLS(ctx, c, network, address, http2)
+		return dialTLS(ctx, c, network, address, transport.TLSClientConfig, http2)
 	}
 }
 
 // dialTLS connects for a redirect, like a transport without DialTLSContext.
-func dialTLS(ctx context.Context, c *dial.Conns, network, address string, http2 bool) (net.Conn, error) {
+func dialTLS(ctx context.Context, c *dial.Conns, network, address string, like *tls.Config, http2 bool) (net.Conn, error) {
 	raw, err := c.Dial(ctx, network, address)
 	if err != nil {
 		return nil, err
@@ -74,7 +74,9 @@ func dialTLS(ctx context.Context, c *dial.Conns, network, address string, http2 
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, tlsHandshakeTimeout, errLateHandshake)
 	defer cancel()
-	client := tls.Client(raw, newTLSConfig(host, http2))
+	config := newTLSConfig(host, http2)
+	config.VerifyConnection = like.VerifyConnection
+	client := tls.Client(raw, config)
 	if err := client.HandshakeContext(limited); err != nil {
 		_ = raw.Close()
 		if limited.Err() != nil {

@@ -57,6 +57,9 @@ type httpGet struct {
 // because the cause is the configuration and not the target (rule 7.6).
 func New(t *config.Target, p *config.Probe) action.Func {
 	g := &httpGet{target: t, probe: p, http2: os.Getenv("DISABLE_HTTP2") == ""}
+	if isGuarded(p.HTTPGet) {
+		return newGuarded(g)
+	}
 	return g.attempt
 }
 
@@ -126,10 +129,10 @@ func (g *httpGet) protocols() *http.Protocols {
 // transport returns a transport for one attempt: no other attempt uses its connections, not even
 // over HTTP/2, which pools connections in spite of DisableKeepAlives. Proxy is nil on purpose: a
 // probe goes straight to its target.
-func (g *httpGet) transport(conns *dial.Conns) *http.Transport {
+func (g *httpGet) transport(conns *dial.Conns, client *tls.Config) *http.Transport {
 	return &http.Transport{
 		DialContext:            conns.Dial,
-		TLSClientConfig:        &tls.Config{InsecureSkipVerify: true}, // a probe asks who is well, not who it is
+		TLSClientConfig:        client,
 		TLSHandshakeTimeout:    tlsHandshakeTimeout,
 		DisableKeepAlives:      true,
 		DisableCompression:     true,
@@ -157,7 +160,7 @@ func (g *httpGet) attempt(ctx context.Context) (action.Outcome, error) {
 	}
 	if !p.direct() {
 		watch := dial.NewStopwatch(g.probe.Timeout)
-		made, err := g.library(ctx, watch, nil)
+		made, err := g.library(ctx, watch, nil, nil)
 		return watch.Judge(made, err)
 	}
 	x := exchanges.Get().(*exchange) //nolint:forcetypeassert // the pool holds nothing else
@@ -165,29 +168,51 @@ func (g *httpGet) attempt(ctx context.Context) (action.Outcome, error) {
 	x.watch = &x.own
 	x.watch.Start(g.probe.Timeout)
 	made, err := g.direct(ctx, p, x)
+	made.CertExpires = action.Earlier(made.CertExpires, x.expires)
 	return x.watch.Judge(made, err)
 }
 
 // library asks through net/http, over the connection on which the attempt began, if there is one.
-func (g *httpGet) library(ctx context.Context, watch *dial.Stopwatch, begun *handed) (action.Outcome, error) {
+// loaded is what was read from files, nil for most probes.
+func (g *httpGet) library(ctx context.Context, watch *dial.Stopwatch, begun *handed, loaded *dial.Loaded) (made action.Outcome, err error) {
+	seen := new(expiry)
+	made, err = g.exchange(ctx, watch, begun, loaded, seen)
+	made.CertExpires = seen.at.Load()
+	return made, err
+}
+
+// exchange is library; it notes in seen what servers show.
+func (g *httpGet) exchange(ctx context.Context, watch *dial.Stopwatch, begun *handed, loaded *dial.Loaded, seen *expiry) (action.Outcome, error) {
+	get, headers := g.probe.HTTPGet, []config.Header(nil)
+	client := unverified(seen)
+	if loaded != nil {
+		get, headers = withTokens(get, loaded), get.Headers
+		if get.TLS != nil {
+			client = verified(get.TLS, loaded, seen)
+		}
+	}
 	conns := dial.NewConns(ctx, watch)
 	defer conns.Close()
 	// A stop ends the writes of HTTP/2 and TLS to a server that does not read.
 	defer context.AfterFunc(ctx, conns.Reset)()
-	transport := g.transport(conns)
+	transport := g.transport(conns, client)
 	defer transport.CloseIdleConnections()
 	if begun != nil {
 		begun.enter(conns, transport)
 	}
-	request, err := newRequest(g.target, g.probe.HTTPGet)
+	request, err := newRequest(g.target, get)
 	if err != nil {
 		return action.Outcome{Reason: action.Other}, err
 	}
 	// The client has no timeout: it waits only for connections, which end in time.
-	client := &http.Client{Transport: transport, CheckRedirect: checkRedirect}
+	asker := &http.Client{Transport: transport, CheckRedirect: func(next *http.Request, via []*http.Request) error {
+		followTo(next, via[0].URL, headers)
+		return checkRedirect(next, via)
+	}}
 
-	response, err := client.Do(request.WithContext(ctx))
+	response, err := asker.Do(request.WithContext(ctx))
 	if err != nil {
+		seen.add(action.EarliestExpiry(action.ShownTo(err)))
 		if wrapper, ok := errors.AsType[*url.Error](err); ok && watch.RanOut(err) {
 			wrapper.Err = errLateHeader
 		}
@@ -232,12 +257,14 @@ func (g *httpGet) unanswered(ctx context.Context, watch *dial.Stopwatch, err err
 
 // answerless returns the outcome of a request without a response.
 func answerless(ctx context.Context, err error) (action.Outcome, error) {
-	text := action.Redact(err.Error())
 	// The inner error, so that the outcome contains no URL.
+	inner := err
 	if wrapper, ok := errors.AsType[*url.Error](err); ok {
-		err = wrapper.Err
+		wrapper.Err = action.Unverified(wrapper.Err)
+		inner = wrapper.Err
 	}
-	return action.Failed(ctx, err, text)
+	text := action.Redact(err.Error())
+	return action.Failed(ctx, inner, text)
 }
 
 // checkRedirect follows a redirect that stays on the host of the first request; port and scheme

@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"time"
 
+	"github.com/prober-exporter/prober_exporter/prober/action"
 	"github.com/prober-exporter/prober_exporter/prober/action/dial"
 )
 
@@ -32,11 +33,18 @@ func (g *httpGet) secure(ctx context.Context, x *exchange) (h2 bool, err error) 
 		return false, err
 	}
 	x.conn = client
-	return client.ConnectionState().NegotiatedProtocol == "h2", nil
+	state := client.ConnectionState()
+	x.expires = action.EarliestExpiry(state.PeerCertificates)
+	return state.NegotiatedProtocol == "h2", nil
 }
 
-// newTLSConfig returns the configuration of one connection. Nothing is verified: a
-// probe asks who is well, not who it is.
+// unverified returns the configuration of a probe without tlsConfig, for net/http: a probe asks
+// who is well, not who it is. It notes in seen what servers show.
+func unverified(seen *expiry) *tls.Config {
+	return &tls.Config{InsecureSkipVerify: true, VerifyConnection: seen.note}
+}
+
+// newTLSConfig returns the configuration of one connection, as unverified does for net/http.
 func newTLSConfig(host string, http2 bool) *tls.Config {
 	config := &tls.Config{ServerName: host, InsecureSkipVerify: true}
 	if http2 {
