@@ -1,0 +1,45 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dial
+
+import (
+	"testing"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/prober/action"
+)
+
+// A timeout after a slow read of the agent's own files is unknown. So is a failure with a doubtful
+// client certificate, unless it came before the server has seen the certificate.
+func TestLoadedJudge(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		loaded *Loaded
+		made   action.Outcome
+		want   action.Reason // local_file goes with an error
+	}{
+		{"quick read", &Loaded{timeout: time.Second, took: 200 * time.Millisecond}, action.Outcome{Reason: action.Timeout}, action.Timeout},
+		{"slow read", &Loaded{timeout: time.Second, took: 201 * time.Millisecond}, action.Outcome{Reason: action.Timeout}, action.LocalFile},
+		{"quick read, short timeout", &Loaded{timeout: 50 * time.Millisecond, took: 20 * time.Millisecond}, action.Outcome{Reason: action.Timeout}, action.Timeout},
+		{"slow read, success", &Loaded{timeout: time.Second, took: time.Second}, action.Outcome{Success: true}, ""},
+		{"slow read, status", &Loaded{timeout: time.Second, took: time.Second}, action.Outcome{Reason: action.HTTPStatus}, action.HTTPStatus},
+		{"doubt, timeout", &Loaded{timeout: time.Second, doubt: "old"}, action.Outcome{Reason: action.Timeout}, action.Timeout},
+		{"doubt, refused", &Loaded{doubt: "old"}, action.Outcome{Reason: action.ConnectionRefused}, action.ConnectionRefused},
+		{"doubt, server unverified", &Loaded{doubt: "old"}, action.Outcome{Reason: action.TLSVerify}, action.TLSVerify},
+		{"doubt, alert", &Loaded{doubt: "old"}, action.Outcome{Reason: action.TLS}, action.LocalFile},
+		{"doubt, reset", &Loaded{doubt: "old"}, action.Outcome{Reason: action.ConnectionReset}, action.LocalFile},
+		{"doubt, status", &Loaded{doubt: "old"}, action.Outcome{Reason: action.HTTPStatus}, action.LocalFile},
+		{"no doubt, reset", &Loaded{}, action.Outcome{Reason: action.ConnectionReset}, action.ConnectionReset},
+	} {
+		got, err := c.loaded.Judge(c.made, nil)
+		if got.Reason != c.want || (err != nil) != (c.want == action.LocalFile) {
+			t.Errorf("%s: got %+v, error %v, want %s", c.name, got, err, c.want)
+		}
+	}
+	var asked Loaded
+	asked.asked.Store(true)
+	if got, err := asked.Judge(action.Outcome{Reason: action.ConnectionReset}, nil); got.Reason != action.TLS || err != nil {
+		t.Errorf("asked for a certificate, and reset: got %+v, error %v", got, err)
+	}
+}
