@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -50,20 +51,26 @@ func echo(t *testing.T) string {
 }
 
 // A secret with a quote in it is never visible, whether net/http quotes the secret from a
-// broken answer or a body repeats the secret.
+// broken answer or a body repeats the secret, and whether the secret comes from the configuration
+// or from a file.
 func TestSecretsRepeated(t *testing.T) {
 	const secret = `hunter2"tr0ub4dor\xyzzy<&>plugh`
 	t.Setenv("KEY", secret)
 	port := echo(t)
-	ways := []string{"mime", "status", "location", "json", "html", "query", "base64"}
+	token := filepath.Join(t.TempDir(), "token")
+	testutil.Rewrite(t, token, secret+"\n")
+	var ways []string
 	var file strings.Builder
 	file.WriteString("targets:\n")
-	for _, way := range ways {
-		fmt.Fprintf(&file, `  - name: %s
+	for from, value := range map[string]string{"": `value: "${KEY}"`, "-file": "valueFile: " + token} {
+		for _, way := range []string{"mime", "status", "location", "json", "html", "query", "base64"} {
+			ways = append(ways, way+from)
+			fmt.Fprintf(&file, `  - name: %s
     readinessProbe:
-      httpGet: {port: %s, path: /%[1]s, httpHeaders: [{name: X-Key, value: "${KEY}"}]}
+      httpGet: {port: %s, path: /%s, httpHeaders: [{name: X-Key, %s}]}
       periodSeconds: 0.1
-`, way, port)
+`, way+from, port, way, value)
+		}
 	}
 	a := start(t, testutil.Write(t, file.String()), verbose)
 	seen := map[string]string{}
@@ -79,7 +86,7 @@ func TestSecretsRepeated(t *testing.T) {
 		})
 		_, seen["/targets/"+way] = testutil.Get(t, a.Web+"/targets/"+way)
 	}
-	for _, path := range []string{"/", "/metrics", "/api/v1/targets", "/ready?verbose"} {
+	for _, path := range []string{"/", "/metrics", "/api/v1/targets", "/ready?verbose", "/config"} {
 		_, seen[path] = testutil.Get(t, a.Web+path)
 	}
 	seen["the log"] = a.Log.String()

@@ -126,6 +126,7 @@ func (w *worker) conclude(made attempt) (entries []entry) {
 // The caller holds target.mu.
 func (w *worker) remember(made *attempt) {
 	w.tidy(&made.tried)
+	w.noteExpiry(made.CertExpires)
 	w.lastRun = made.ended.UnixNano()
 	w.count(made.outcome(), made.Reason, made.took())
 	w.history.add(record{

@@ -21,6 +21,7 @@ func (t *target) inherit(before *target) []entry {
 	before.mu.Lock() // its last turns may still be ending
 	defer before.mu.Unlock()
 	t.life, t.state = before.life.clone(), before.state
+	t.keepExpiries(before)
 	t.flags, t.since = before.flags, before.since
 	last := before.life.seen
 	was, is := before.cfg.Instance, t.cfg.Instance

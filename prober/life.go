@@ -5,6 +5,7 @@ package prober
 
 import (
 	"log/slog"
+	"slices"
 	"strconv"
 	"time"
 
@@ -33,6 +34,8 @@ type rare struct {
 	// former is the last instance of a source that a reload has replaced. former stands in
 	// until the new source sees the target; the target then takes the two for the same.
 	former gate.Instance
+
+	expiries []expiry // of the probes that have seen a certificate
 }
 
 // blindHold bounds a hold while the source, which would see the next instance, is down.
@@ -72,7 +75,11 @@ func declaredID(of string, n int) string { return of + "/" + strconv.Itoa(n) }
 
 // keepFormer makes former stand in until the new source sees the target.
 func (l *life) keepFormer(former gate.Instance) {
+	was := l.rare
 	l.rare = &rare{former: former}
+	if was != nil {
+		l.rare.expiries = was.expiries
+	}
 }
 
 // clone returns a copy that shares no state.
@@ -80,6 +87,7 @@ func (l *life) clone() life {
 	c := *l
 	if l.rare != nil {
 		r := *l.rare
+		r.expiries = slices.Clone(r.expiries)
 		c.rare = &r
 	}
 	return c

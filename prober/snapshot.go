@@ -174,6 +174,9 @@ func (w *worker) status(d Detail, inst gate.Instance, now time.Time) ProbeStatus
 	if w.lastRun != 0 {
 		s.LastRun = time.Unix(0, w.lastRun)
 	}
+	if at := w.certExpires(); at != 0 {
+		s.CertExpires = time.Unix(at, 0)
+	}
 	// The gate itself decides whether an attempt may be made now.
 	_, verdict := t.state.Next(w.kind, int(w.number), inst, t.flags.started, now)
 	s.Gated = verdict == gate.Wait && !p.Held

@@ -159,6 +159,10 @@ type ProbeStatus struct {
 	// time if there is none.
 	LastRun, NextTurn time.Time
 
+	// CertExpires is when the first of the certificates that the server showed last expires;
+	// the zero time if it has shown none.
+	CertExpires time.Time
+
 	// Durations are those of the attempts by outcome, in seconds from the beginning of the
 	// turn, tries included; empty below Series.
 	Durations Durations

@@ -48,7 +48,7 @@ func newTarget(m *Manager, c *config.Target, source instance.Source, before *tar
 		cfg:    c,
 		source: source,
 		life:   life{startup: -1},
-		scrub:  output.NewScrubber(c.Secrets()),
+		scrub:  NewScrubber(c),
 	}
 	probes := 0
 	for range c.All() {

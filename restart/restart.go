@@ -162,7 +162,7 @@ func (t *target) configure(c *config.Target) {
 	}
 	alone := *c // a target must not keep a whole former file in memory
 	t.cfg = &alone
-	t.scrub = output.NewScrubber(c.Secrets())
+	t.scrub = prober.NewScrubber(c)
 }
 
 // wakeUp makes the loop consider all targets.

@@ -28,7 +28,12 @@ const (
 type Scrubber struct {
 	secrets []string
 	run     int // the number of base64 digits that the shortest secret fills
+
+	late func() []string // all secrets of this moment; nil if none come later
 }
+
+// NewLateScrubber returns a scrubber for the secrets that late returns at each call of Clean.
+func NewLateScrubber(late func() []string) *Scrubber { return &Scrubber{late: late} }
 
 // NewScrubber returns a scrubber for these secrets; nil if there are none.
 func NewScrubber(secrets []string) *Scrubber {
@@ -52,6 +57,9 @@ func NewScrubber(secrets []string) *Scrubber {
 // cuts, so that no secret is cut in two. A text of limit × 4 bytes or more may have been cut
 // already: Clean also takes out what may be the beginning of a secret at the end of these bytes.
 func (s *Scrubber) Clean(text string, limit int) string {
+	if s != nil && s.late != nil {
+		s = NewScrubber(s.late())
+	}
 	if s == nil {
 		return Cut(text, limit)
 	}
