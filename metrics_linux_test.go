@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
 	"os"
 	"regexp"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 	"github.com/prober-exporter/prober_exporter/internal/testutil/agenttest"
+	"github.com/prober-exporter/prober_exporter/prober/action/actiontest"
 )
 
 // always is the mark of docs/metrics.md for a metric that is never absent.
@@ -96,6 +98,7 @@ func labelNames(mf *dto.MetricFamily) string {
 func TestMetricsPage(t *testing.T) {
 	rows, reasons := metricRows(t)
 	app := agenttest.NewApp(t)
+	_, secure, _ := net.SplitHostPort(actiontest.WebServer(t, actiontest.Site(), actiontest.Protocols((*http.Protocols).SetHTTP1), true).Listener.Addr().String())
 	busy := start(t, agenttest.Flags(testutil.Write(t, fmt.Sprintf(`kubernetes: {events: true}
 targets:
   - name: app
@@ -103,10 +106,12 @@ targets:
     startupProbe: {httpGet: {port: %[1]s}, periodSeconds: 0.1}
     readinessProbe: {httpGet: {port: %[1]s, path: /ready}, periodSeconds: 0.1}
     restart: {exec: {command: ["true"]}}
+  - name: secure
+    readinessProbe: {httpGet: {port: %[2]s, scheme: HTTPS}, periodSeconds: 0.1}
   - name: broken
     readinessProbe: {exec: {command: ["false"]}, periodSeconds: 0.1}
     livenessProbe: {exec: {command: [/not/there]}, periodSeconds: 0.1}
-`, app.Port)))...)
+`, app.Port, secure)))...)
 	busy.Eventually("the agent exposes every metric of the page, and no other", func() error {
 		got := exposed(t, busy)
 		for name, row := range rows {

@@ -42,6 +42,7 @@ const (
 	probeLastRun
 	probeTimeout
 	probePeriod
+	probeCertExpiry
 	targetRunning
 	targetStarted
 	targetReady
@@ -132,6 +133,11 @@ var table = [numMetrics]struct {
 	probePeriod: {
 		"prober_probe_period_seconds",
 		"Configured period of the probe.",
+		[]string{labelTarget, labelProbeType},
+	},
+	probeCertExpiry: {
+		"prober_probe_tls_earliest_cert_expiry_seconds",
+		"When the first of the certificates that the server showed last expires, in seconds since the epoch. Absent until it has shown one.",
 		[]string{labelTarget, labelProbeType},
 	},
 	targetRunning: {

@@ -81,7 +81,7 @@ func rich() prober.Status {
 					{
 						Kind: gate.Readiness, Action: "httpGet", Timeout: 250 * time.Millisecond, Period: 500 * time.Millisecond,
 						SuccessThreshold: 1, FailureThreshold: 3, Result: gate.Success,
-						Successful: 7, LastRun: at(1700000010.5),
+						Successful: 7, LastRun: at(1700000010.5), CertExpires: at(1800000000),
 						Durations: prober.Durations{Successful: prober.HistogramOf(time.Millisecond)},
 					},
 				},

@@ -81,8 +81,11 @@ var families = [numMetrics]family{
 	probeLastRun: {isGauge, ofProbes, func(s *series) (float64, bool) {
 		return seconds(s.probe.LastRun), !s.probe.LastRun.IsZero()
 	}},
-	probeTimeout:  {isGauge, ofProbes, func(s *series) (float64, bool) { return s.probe.Timeout.Seconds(), true }},
-	probePeriod:   {isGauge, ofProbes, func(s *series) (float64, bool) { return s.probe.Period.Seconds(), true }},
+	probeTimeout: {isGauge, ofProbes, func(s *series) (float64, bool) { return s.probe.Timeout.Seconds(), true }},
+	probePeriod:  {isGauge, ofProbes, func(s *series) (float64, bool) { return s.probe.Period.Seconds(), true }},
+	probeCertExpiry: {isGauge, ofProbes, func(s *series) (float64, bool) {
+		return seconds(s.probe.CertExpires), !s.probe.CertExpires.IsZero()
+	}},
 	targetRunning: {isGauge, ofTargets, func(s *series) (float64, bool) { return number(s.target.Running) }},
 	targetStarted: {isGauge, ofTargets, func(s *series) (float64, bool) { return number(s.target.Started) }},
 	targetReady:   {isGauge, ofTargets, func(s *series) (float64, bool) { return number(s.target.Ready) }},

@@ -37,6 +37,7 @@ func rich() prober.TargetStatus {
 	p.Successful, p.Failed, p.Unknown, p.Transitions = 10, 6, 1, 3
 	p.Failures = []prober.ReasonCount{{Reason: action.HTTPStatus, Count: 6}, {Reason: action.AgentLate, Count: 1}}
 	p.LastRun, p.NextTurn = at.Add(time.Minute), at.Add(70*time.Second)
+	p.CertExpires = at.Add(24 * time.Hour).Truncate(time.Second)
 	p.Changed, p.HeldUntil, p.Address = at.Add(time.Minute), at.Add(2*time.Minute), "http://127.0.0.1:80/?a=<b>"
 	p.Attempts = []prober.Attempt{
 		{Start: at, Last: at, Count: 1, Duration: 2 * time.Millisecond, Outcome: prober.Successful, Warning: true, Output: "redirect"},

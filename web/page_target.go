@@ -93,7 +93,18 @@ func (v *viewer) detail(view probeView, p *prober.ProbeStatus) probeDetail {
 	if !p.LastRun.IsZero() {
 		d.Counts = append(d.Counts, pair{"last attempt ended", clock(p.LastRun, v.now) + ", " + ago(p.LastRun, v.now)})
 	}
+	if !p.CertExpires.IsZero() {
+		d.Counts = append(d.Counts, pair{"certificate valid until", clock(p.CertExpires, v.now) + left(p.CertExpires, v.now)})
+	}
 	return d
+}
+
+// left says how long a certificate is still valid.
+func left(end, now time.Time) string {
+	if end.Before(now) {
+		return ", expired " + ago(end, now)
+	}
+	return ", " + age(end.Sub(now)) + " left"
 }
 
 // since says since when something is so, if that is known.

@@ -253,3 +253,21 @@ func TestPageGzip(t *testing.T) {
 		t.Errorf("%v: %s", err, body)
 	}
 }
+
+// The page of a target says until when the certificate of its server is valid, or since when not,
+// and only if the server has shown one.
+func TestPageCertificate(t *testing.T) {
+	at := time.Now()
+	for want, expires := range map[string]time.Time{
+		"3 d left":       at.Add(73 * time.Hour),
+		"expired 2 h":    at.Add(-2*time.Hour - 30*time.Second),
+		"no certificate": {},
+	} {
+		target := rich()
+		target.Probes[1].CertExpires = expires
+		body := page(t, newServer(t, options(&fake{statuses: []prober.TargetStatus{target}})).Handler(), "/targets/app", 200)
+		if shown := strings.Contains(body, "certificate valid until"); shown == expires.IsZero() || shown && !strings.Contains(body, want) {
+			t.Errorf("%s: %s", want, body)
+		}
+	}
+}

@@ -117,6 +117,8 @@ type Probe struct {
 	Transitions uint64    `json:"transitions"`
 	LastRun     time.Time `json:"last_run,omitzero"`
 	NextTurn    time.Time `json:"next_turn,omitzero"`
+	// CertExpires is when the first of the certificates that the server showed last expires.
+	CertExpires time.Time `json:"tls_earliest_cert_expiry,omitzero"`
 
 	// Attempts are the last attempts, LastFailures the last attempts that did not succeed.
 	// Both are oldest first, and equal attempts in a row share an entry.
@@ -242,6 +244,7 @@ func newProbe(p *prober.ProbeStatus) Probe {
 		Transitions:  p.Transitions,
 		LastRun:      p.LastRun.UTC(),
 		NextTurn:     p.NextTurn.UTC(),
+		CertExpires:  p.CertExpires.UTC(),
 		Attempts:     newAttempts(p.Attempts),
 		LastFailures: newAttempts(p.LastFailures),
 		Recent:       make([]Mark, len(p.Marks)),

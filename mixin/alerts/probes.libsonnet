@@ -62,6 +62,16 @@
             'Target {{ $labels.target }} is not probed.',
             which + ' is due but makes no attempts. Its result is old.',
           ),
+          $._alert(
+            'ProberProbeCertificateExpires',
+            '%s - time() < %g * 86400' % [
+              p.of('prober_probe_tls_earliest_cert_expiry_seconds'),
+              config.ProberProbeCertificateExpires.days,
+            ],
+            'A certificate of target {{ $labels.target }} expires soon.',
+            which + ' was shown a certificate that {{ if gt $value 0.0 }}expires in {{ $value | humanizeDuration }}{{ else }}has expired{{ end }}.' +
+            ' Clients that verify the certificate fail from then on.',
+          ),
         ],
       },
     ],
