@@ -163,7 +163,7 @@ func (b *bench) measured(s spec) (figures, error) {
 	if err != nil {
 		return figures{}, fmt.Errorf("find this program: %w", err)
 	}
-	s.At, s.Source = b.at[s.Action], b.source
+	s.At, s.CA, s.Source = b.at[s.Action], b.at[authority][0], b.source
 	if b.profile != "" && s.Side == sideOurs {
 		s.Profile = fmt.Sprintf("%s/%s-%s-%d-%v.pprof", b.profile, s.Measure, s.Action, s.Probes, s.Period)
 	}

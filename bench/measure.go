@@ -49,6 +49,7 @@ type spec struct {
 	Warm    time.Duration
 	Window  time.Duration
 	At      []string // the endpoints of Action
+	CA      string   // the file with the certificate of the action verified
 	Profile string   // a file to write a CPU or heap profile to
 }
 

@@ -84,18 +84,20 @@ func configuration(s spec, n int, period time.Duration, kinds []string) string {
 		}
 		for _, k := range kinds {
 			fmt.Fprintf(&b, "  %sProbe:\n    periodSeconds: %v\n    timeoutSeconds: %v\n    %s\n",
-				k, period.Seconds(), attemptTimeout.Seconds(), stanza(s.Action, port))
+				k, period.Seconds(), attemptTimeout.Seconds(), stanza(s.Action, port, s.CA))
 		}
 	}
 	return b.String()
 }
 
-func stanza(action, port string) string {
+func stanza(action, port, ca string) string {
 	switch action {
 	case actionHTTP:
 		return "httpGet: {path: /, port: " + port + "}"
 	case actionHTTPS:
 		return "httpGet: {path: /, scheme: HTTPS, port: " + port + "}"
+	case actionVerified:
+		return "httpGet: {path: /, scheme: HTTPS, port: " + port + ", tlsConfig: {caFile: " + ca + ", serverName: " + serverName + "}}"
 	case actionTCP:
 		return "tcpSocket: {port: " + port + "}"
 	case actionGRPC:

@@ -13,6 +13,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -36,13 +37,21 @@ const hosts = 64
 // endpoints are the addresses of the target server, by action.
 type endpoints map[string][]string
 
-// These are the measured actions. https is httpGet over TLS.
+// These are the measured actions. https is httpGet over TLS, and verified is https with a tlsConfig.
 const (
-	actionHTTP  = "http"
-	actionHTTPS = "https"
-	actionTCP   = "tcp"
-	actionGRPC  = "grpc"
-	actionExec  = "exec"
+	actionHTTP     = "http"
+	actionHTTPS    = "https"
+	actionVerified = "verified"
+	actionTCP      = "tcp"
+	actionGRPC     = "grpc"
+	actionExec     = "exec"
+)
+
+// authority is the key of endpoints for the file with the certificate of https, whose name is
+// serverName.
+const (
+	authority  = "authority"
+	serverName = "bench"
 )
 
 const httpResponse = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok"
@@ -72,10 +81,12 @@ func serve(in io.Reader, w io.Writer) error {
 			}
 		}
 	}
-	encrypted, err := newHTTPS()
+	encrypted, file, err := newHTTPS()
 	if err != nil {
 		return err
 	}
+	defer func() { _ = os.Remove(file) }()
+	all[actionVerified], all[authority] = all[actionHTTPS], []string{file}
 	answers := grpc.NewServer()
 	healthpb.RegisterHealthServer(answers, health.NewServer())
 
@@ -125,20 +136,24 @@ func listenEverywhere() ([]net.Listener, error) {
 	return nil, fmt.Errorf("find a port that is free on %d addresses: %w", hosts, last)
 }
 
-// newHTTPS returns a server with a certificate of its own that speaks only HTTP/1.1.
-func newHTTPS() (*http.Server, error) {
+// newHTTPS returns a server with a certificate of its own that speaks only HTTP/1.1, and a new file
+// with the certificate.
+func newHTTPS() (server *http.Server, file string, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("make a key: %w", err)
+		return nil, "", fmt.Errorf("make a key: %w", err)
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1),
 		NotAfter:     time.Now().Add(24 * time.Hour),
-		DNSNames:     []string{"bench"},
+		DNSNames:     []string{serverName},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
-		return nil, fmt.Errorf("make a certificate: %w", err)
+		return nil, "", fmt.Errorf("make a certificate: %w", err)
+	}
+	if file, err = writeCertificate(der); err != nil {
+		return nil, "", fmt.Errorf("write the certificate: %w", err)
 	}
 	return &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -149,7 +164,16 @@ func newHTTPS() (*http.Server, error) {
 		ReadHeaderTimeout: time.Minute,
 		// The end of a measurement cuts connections off.
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
-	}, nil
+	}, file, nil
+}
+
+// writeCertificate writes a certificate to a new file.
+func writeCertificate(der []byte) (path string, err error) {
+	f, err := os.CreateTemp("", "bench-*.crt")
+	if err != nil {
+		return "", err
+	}
+	return f.Name(), errors.Join(pem.Encode(f, &pem.Block{Type: "CERTIFICATE", Bytes: der}), f.Close())
 }
 
 // loop serves HTTP/1 and bare TCP with one epoll and without a goroutine for each connection.

@@ -9,11 +9,13 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
 	"sync"
 	"sync/atomic"
@@ -38,7 +40,15 @@ func usual(s spec) (*subject, error) {
 	return inGoroutines(s, func(i int) (func(context.Context) error, error) {
 		switch s.Action {
 		case actionHTTP, actionHTTPS:
-			return usualHTTP(s.Action, s.address(i)), nil
+			return usualHTTP(s.Action, s.address(i), &tls.Config{InsecureSkipVerify: true}), nil // as in the kubelet
+		case actionVerified:
+			pem, err := os.ReadFile(s.CA)
+			if err != nil {
+				return nil, err
+			}
+			roots := x509.NewCertPool()
+			roots.AppendCertsFromPEM(pem) // without a certificate all attempts fail
+			return usualHTTP(actionHTTPS, s.address(i), &tls.Config{RootCAs: roots, ServerName: serverName}), nil
 		case actionTCP:
 			return usualTCP(s.address(i)), nil
 		case actionGRPC:
@@ -62,17 +72,17 @@ func usualDialer() *net.Dialer {
 	}
 }
 
-func usualHTTP(action, address string) func(context.Context) error {
+func usualHTTP(scheme, address string, secure *tls.Config) func(context.Context) error {
 	client := &http.Client{
 		Timeout: attemptTimeout,
 		Transport: &http.Transport{
 			DisableKeepAlives:  true,
 			DisableCompression: true,
-			TLSClientConfig:    &tls.Config{InsecureSkipVerify: true}, // as in the kubelet
+			TLSClientConfig:    secure,
 			DialContext:        usualDialer().DialContext,
 		},
 	}
-	url := action + "://" + address + "/"
+	url := scheme + "://" + address + "/"
 	return func(ctx context.Context) error {
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 		if err != nil {
