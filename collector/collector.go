@@ -67,6 +67,7 @@ const (
 const (
 	labelTarget     = "target"
 	labelProbeType  = "probe_type"
+	labelProbe      = "probe" // of a member of a list
 	labelResult     = "result"
 	labelReason     = "reason"
 	labelSource     = "source"
@@ -75,7 +76,7 @@ const (
 )
 
 // table lists every metric of a Status once: its name, its help and the agent's own
-// labels.
+// labels. A series with labelProbeType also has labelProbe if its probe is a member of a list.
 var table = [numMetrics]struct {
 	name, help string
 	labels     []string

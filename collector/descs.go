@@ -11,13 +11,17 @@ import (
 	"github.com/prober-exporter/prober_exporter/config"
 )
 
-// descs are the descriptors of all metrics for one set of own labels.
+// descs are the descriptors of all metrics for one set of own labels, and for members of
+// lists or for everything else.
 type descs [numMetrics]*prometheus.Desc
 
-func newDescs(own []config.Label) *descs {
+func newDescs(own []config.Label, member bool) *descs {
 	var d descs
 	for m, row := range table {
 		names := slices.Clone(row.labels)
+		if member && slices.Contains(names, labelProbeType) {
+			names = append(names, labelProbe)
+		}
 		for _, l := range own {
 			names = append(names, l.Name)
 		}
@@ -32,9 +36,12 @@ type descCache struct {
 	key        []byte
 }
 
-// of returns the descriptors of a target with these labels.
-func (c *descCache) of(own []config.Label) *descs {
+// of returns the descriptors of a target with these labels, or of its members of lists.
+func (c *descCache) of(own []config.Label, member bool) *descs {
 	c.key = c.key[:0]
+	if member {
+		c.key = append(c.key, 0) // no name of a label is empty
+	}
 	for _, l := range own {
 		c.key = append(append(c.key, l.Name...), 0)
 	}
@@ -43,7 +50,7 @@ func (c *descCache) of(own []config.Label) *descs {
 		return d
 	}
 	if d, ok = c.last[string(c.key)]; !ok {
-		d = newDescs(own)
+		d = newDescs(own, member)
 	}
 	c.used[string(c.key)] = d
 	return d

@@ -194,8 +194,22 @@ func sortSeries(of []series) {
 	slices.SortFunc(of, func(x, y series) int { return compareLabels(x.labels, y.labels) })
 }
 
+// of returns the series of a probe of the target. The label probe is for members of lists alone,
+// so that no series of a target without lists ever gets another label.
+func (s series) of(p *prober.ProbeStatus) series {
+	s = s.with(labelProbeType, prober.ProbeType(p.Kind))
+	if p.Name != "" {
+		s = s.with(labelProbe, p.Name)
+	}
+	s.probe = p
+	return s
+}
+
+// member reports whether the series is of a member of a list.
+func (s *series) member() bool { return s.probe != nil && s.probe.Name != "" }
+
 // addProbes adds the series of probes by type, result and target: already the final order,
-// unless targets have labels that sort before these.
+// unless targets have labels that sort before these, or lists of probes.
 func (a *allSeries) addProbes() {
 	sortSeries(a.targets)
 	byType := map[string][]series{}
@@ -203,9 +217,7 @@ func (a *allSeries) addProbes() {
 		t := a.targets[i].target
 		for j := range t.Probes {
 			kind := prober.ProbeType(t.Probes[j].Kind)
-			s := a.targets[i].with(labelProbeType, kind)
-			s.probe = &t.Probes[j]
-			byType[kind] = append(byType[kind], s)
+			byType[kind] = append(byType[kind], a.targets[i].of(&t.Probes[j]))
 		}
 	}
 	for _, kind := range slices.Sorted(maps.Keys(byType)) {
@@ -253,7 +265,7 @@ func (a *allSeries) lists() [10][]series {
 func (a *allSeries) describe(cache *descCache) {
 	for _, of := range a.lists() {
 		for i := range of {
-			of[i].descs = cache.of(of[i].own())
+			of[i].descs = cache.of(of[i].own(), of[i].member())
 		}
 	}
 }
