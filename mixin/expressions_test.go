@@ -5,6 +5,7 @@ package main
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -72,6 +73,42 @@ func TestKubeletsSeries(t *testing.T) {
 				t.Errorf("%s asks for %s without the label target, and a kubelet has that series as well", where, m[0])
 			}
 		}
+	}
+}
+
+// Wherever an expression names the label probe_type to group or to match series, it also names
+// probe, which tells the members of a list apart.
+func TestMembersStayApart(t *testing.T) {
+	seen := 0
+	for where, expr := range expressions(t) {
+		for _, m := range regexp.MustCompile(`\b(?:by|without|on|ignoring) \(([^)]*)\)`).FindAllStringSubmatch(expr, -1) {
+			labels := strings.Split(m[1], ", ")
+			if !slices.Contains(labels, "probe_type") {
+				continue
+			}
+			if seen++; !slices.Contains(labels, "probe") {
+				t.Errorf("%s: %s leaves probe out", where, m[0])
+			}
+		}
+	}
+	if seen < 10 {
+		t.Errorf("saw only %d of them", seen)
+	}
+}
+
+// tests/members.yaml tests the expressions that docs/metrics.md gives for the members of lists.
+func TestDocumentedExpressions(t *testing.T) {
+	tests := read(t, "tests/members.yaml")
+	_, section, _ := strings.Cut(read(t, "../docs/metrics.md"), "### Several probes of one kind")
+	section, _, _ = strings.Cut(section, "\n## ")
+	found := regexp.MustCompile("[`\n]((?:sum by [^`\n]*|prober_probe_success[^`\n]+))").FindAllStringSubmatch(section, -1)
+	for _, m := range found {
+		if !strings.Contains(tests, "- expr: "+m[1]+"\n") {
+			t.Errorf("nothing tests %s", m[1])
+		}
+	}
+	if len(found) != 4 {
+		t.Errorf("the page has %d expressions: %q", len(found), found)
 	}
 }
 

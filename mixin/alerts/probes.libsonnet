@@ -5,7 +5,7 @@
   prometheusAlerts+:: {
     local config = $._config.alerts,
     local p = $._parts,
-    local which = 'The {{ $labels.probe_type }} probe of target {{ $labels.target }}, made by {{ $labels.instance }},',
+    local which = 'The ' + $._probe + ' of target {{ $labels.target }}, made by {{ $labels.instance }},',
 
     groups+: [
       {
@@ -35,7 +35,7 @@
             '%s > %g' % [p.recorded.notAttempted, config.ProberProbeNotAttempted.ratio],
             'The agent cannot make attempts at target {{ $labels.target }}.',
             which + ' could not make {{ $value | humanizePercentage }} of its attempts. Its result may be old.' +
-            $._failure(labels=['probe_type']),
+            $._failure(labels=['probe_type', 'probe']),
           ),
           $._alert(
             'ProberProbeNotRun',
@@ -48,7 +48,7 @@
               )
               and %(held)s == 0
               and %(gated)s == 0
-              and ignoring (probe_type) %(running)s == 1
+              and ignoring (probe_type, probe) %(running)s == 1
             ||| % {
               last: p.of('prober_probe_last_run_timestamp_seconds'),
               period: p.of('prober_probe_period_seconds'),

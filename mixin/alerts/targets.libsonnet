@@ -40,7 +40,7 @@
             // ready, and it fails before it is restarted.
             |||
               increase(%s[%s])
-              - ignoring (probe_type) group_left ()
+              - ignoring (probe_type, probe) group_left ()
               2 * increase(%s[%s])
               > %g
             ||| % [
@@ -51,9 +51,9 @@
               config.ProberTargetFlapping.changes,
             ],
             'Target {{ $labels.target }} is flapping.',
-            which + ' is unsteady: the result of its {{ $labels.probe_type }} probe has changed about {{ printf "%.0f" $value }} times in ' +
+            which + ' is unsteady: the result of its ' + $._probe + ' has changed about {{ printf "%.0f" $value }} times in ' +
             config.ProberTargetFlapping.window + ', not counting restarts.' +
-            $._failure(labels=['probe_type']),
+            $._failure(labels=['probe_type', 'probe']),
           ),
           $._alert(
             'ProberTargetRestarting',

@@ -13,7 +13,8 @@ local rate(series) = 'rate(%s[$__rate_interval])' % series;
 local quantile(q, by, native, classic) =
   'histogram_quantile(%s, sum by (%s) (%s))\nor\nhistogram_quantile(%s, sum by (%s, le) (%s))' % [q, by, rate(native), q, by, rate(classic)];
 
-local probe = '{{target}} {{probe_type}} {{instance}}';
+// The label probe is of the members of lists alone.
+local probe = '{{target}} {{probe_type}} {{probe}} {{instance}}';
 local one = '{{target}} {{instance}}';
 local successful = 'result="successful"';
 local took = 'prober_probe_duration_seconds';
@@ -61,7 +62,7 @@ local state = g.states(
 );
 
 local failing =
-  local of(series) = g.now('max by (instance, target, probe_type) (%s and %s > 0)' % [series, target('prober_probe_consecutive_failures')]);
+  local of(series) = g.now('max by (instance, target, probe_type, probe) (%s and %s > 0)' % [series, target('prober_probe_consecutive_failures')]);
   g.table(
     'Failing now',
     'Probes whose last attempts failed. Result: after thresholds. Held: no attempts until a new instance begins or the hold expires.',
@@ -76,7 +77,7 @@ local failing =
 local why = g.lines(
   'Failures by reason',
   'Failed and unknown attempts per second.',
-  [g.query('sum by (target, probe_type, reason) (%s) > 0' % rate(target('prober_probe_failures_total')), '{{target}} {{probe_type}} {{reason}}')],
+  [g.query('sum by (target, probe_type, probe, reason) (%s) > 0' % rate(target('prober_probe_failures_total')), '{{target}} {{probe_type}} {{probe}} {{reason}}')],
   'cps',
 );
 
@@ -84,9 +85,9 @@ local share = g.lines(
   'Attempts that failed',
   'Share of failed and unknown attempts in all attempts.',
   [g.query(|||
-    sum by (target, probe_type, instance) (%s)
+    sum by (target, probe_type, probe, instance) (%s)
     /
-    sum by (target, probe_type, instance) (%s)
+    sum by (target, probe_type, probe, instance) (%s)
   ||| % [rate(target('prober_probe_total', 'result!="successful"')), rate(target('prober_probe_total'))], probe)],
   'percentunit',
 );
@@ -95,7 +96,7 @@ local durations = [
   g.lines(
     'Duration, %s' % of[0],
     'Of successful attempts. Classic buckets are coarse: scrape native histograms for more detail.',
-    [g.query(quantile(of[1], 'target, probe_type, instance', target(took, successful), target(took + '_bucket', successful)), probe)],
+    [g.query(quantile(of[1], 'target, probe_type, probe, instance', target(took, successful), target(took + '_bucket', successful)), probe)],
     's',
   )
   for of in [['median', '0.5'], ['99th percentile', '0.99']]
