@@ -272,11 +272,9 @@ func (s *Server) agentHealthy(verbose bool) *report {
 		rep.warn(warning{probe, "waits for the end of an attempt from before a reload"})
 	}
 	for _, probe := range s.opts.Prober.Overdue() {
-		target, kind := probe, ""
-		if i := strings.LastIndexByte(probe, '/'); i >= 0 {
-			target, kind = probe[:i], probe[i+1:]
-		}
-		rep.fail(targetReport{Name: target, finding: finding{Kind: kind, Reason: "overdue"}}, verbose)
+		target, of, _ := strings.Cut(probe, "/")
+		kind, member, _ := strings.Cut(of, "/")
+		rep.fail(targetReport{Name: target, finding: finding{Kind: kind, Probe: member, Reason: "overdue"}}, verbose)
 	}
 	return rep
 }

@@ -68,8 +68,8 @@ func (rep *report) add(c *check, t *prober.TargetStatus, verbose bool) {
 		said.finding = c.why(t)
 		rep.fail(said, verbose)
 	case verbose:
-		if !t.Running {
-			said.Reason = notRunning // nobody kills what does not run
+		if said.finding = beside(t, c.kind); !t.Running {
+			said.finding = finding{Reason: notRunning} // nobody kills what does not run
 		}
 		rep.Targets = append(rep.Targets, said)
 	}
@@ -155,8 +155,8 @@ func (t *targetReport) appendText(b *strings.Builder) {
 	if !t.Since.IsZero() {
 		b.WriteString(", since " + t.Since.Format(time.RFC3339))
 	}
-	if t.OK && t.Reason != "" {
-		b.WriteString(", " + t.Reason)
+	if beside := t.String(); t.OK && beside != "" {
+		b.WriteString(", " + beside)
 	}
 	if t.Restart != "" {
 		b.WriteString(", restart " + t.Restart)

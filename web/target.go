@@ -48,8 +48,11 @@ type Target struct {
 	StartupDuration *float64 `json:"startup_duration_seconds,omitempty"`
 	// Restart is nil for a target without a restart block.
 	Restart *Restart `json:"restart,omitempty"`
-	// Probes are the configured probes, in the order startup, readiness, liveness.
+	// Probes are the configured probes, in the order startup, readiness, liveness. The
+	// members of a list are in its order.
 	Probes []Probe `json:"probes"`
+	// Combined has what each list of probes says, absent without lists.
+	Combined []Combined `json:"combined,omitempty"`
 }
 
 // Transitions are the times at which the conditions of a target last changed.
@@ -77,10 +80,12 @@ type Instance struct {
 	Message   string `json:"message,omitempty"`
 }
 
-// Probe is one kind of probe of a target: its configuration and its state.
+// Probe is one probe of a target: its configuration and its state.
 type Probe struct {
-	// Kind is startup, readiness or liveness, Action exec, httpGet, tcpSocket or grpc.
+	// Kind is startup, readiness or liveness, Action exec, httpGet, tcpSocket or grpc. Name
+	// is that of a member of a list, absent for the only probe of its kind.
 	Kind   string `json:"kind"`
+	Name   string `json:"name,omitempty"`
 	Action string `json:"action"`
 	// Address is the URL, or host and port, that the probe asks, without secrets.
 	Address string `json:"address,omitempty"`
@@ -197,6 +202,9 @@ func newTarget(t *prober.TargetStatus, r *restart.TargetStatus) Target {
 	for i := range t.Probes {
 		out.Probes[i] = newProbe(&t.Probes[i])
 	}
+	for i := range t.Combined {
+		out.Combined = append(out.Combined, *newCombined(&t.Combined[i]))
+	}
 	return out
 }
 
@@ -218,6 +226,7 @@ func newInstance(i gate.Instance, d instance.Details) Instance {
 func newProbe(p *prober.ProbeStatus) Probe {
 	out := Probe{
 		Kind:                p.Kind.String(),
+		Name:                p.Name,
 		Action:              p.Action,
 		Address:             p.Address,
 		InitialDelay:        p.InitialDelay.Seconds(),
