@@ -44,7 +44,7 @@ func stateOf(t *prober.TargetStatus) state {
 	switch {
 	case !t.Running:
 		return stateDown
-	case slices.ContainsFunc(t.Probes, heldByFailure):
+	case heldBy(t) != nil:
 		return stateHeld
 	case !t.Live:
 		return stateDead
@@ -52,7 +52,7 @@ func stateOf(t *prober.TargetStatus) state {
 		return stateStarting
 	case !t.Ready:
 		return stateUnready
-	case slices.ContainsFunc(t.Probes, func(p prober.ProbeStatus) bool { return p.ConsecutiveFailures > 0 }):
+	case slices.ContainsFunc(t.Probes, func(p prober.ProbeStatus) bool { return p.ConsecutiveFailures > 0 && !spare(t, &p) }):
 		return stateUnsteady
 	default:
 		return stateReady
@@ -60,22 +60,36 @@ func stateOf(t *prober.TargetStatus) state {
 }
 
 // heldByFailure distinguishes the hold that waits for a restart from the hold of a startup
-// probe that has succeeded.
-func heldByFailure(p prober.ProbeStatus) bool { return p.Held && p.Result == gate.Failure }
+// probe that has succeeded, and from that of a member whose list has not failed.
+func heldByFailure(t *prober.TargetStatus, p *prober.ProbeStatus) bool {
+	c := t.Combination(p.Kind)
+	return p.Held && p.Result == gate.Failure && (c == nil || c.Result == gate.Failure)
+}
+
+// heldBy returns the first probe that waits for a restart; nil if there is none.
+func heldBy(t *prober.TargetStatus) *prober.ProbeStatus {
+	for i := range t.Probes {
+		if p := &t.Probes[i]; heldByFailure(t, p) {
+			return p
+		}
+	}
+	return nil
+}
 
 // why returns why a target is in this state, in the words of the health endpoints. For a
-// ready target it returns nothing.
+// ready target it returns nothing, unless a member of a list has failed.
 func (st state) why(t *prober.TargetStatus, now time.Time) string {
 	switch st {
 	case stateHeld:
-		held := t.Probes[slices.IndexFunc(t.Probes, heldByFailure)]
-		return whyNotLive(t).String() + ", " + waitsFor(&held, now)
+		return whyNotLive(t).String() + ", " + waitsFor(heldBy(t), now)
 	case stateDead:
 		return whyNotLive(t).String()
 	case stateUnready:
 		return whyNotReady(t).String()
 	case stateStarting:
 		return whyNotStarted(t).String()
+	case stateUnsteady:
+		return besides(t)
 	default:
 		return ""
 	}

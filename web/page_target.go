@@ -26,6 +26,7 @@ type targetPage struct {
 // probeDetail is a probe with all details.
 type probeDetail struct {
 	probeView
+	List             *listView // of the first member of a list
 	Settings, Counts []pair
 	Plot             plot
 	History          []attemptView
@@ -54,7 +55,11 @@ func (s *Server) onePage(name string, now time.Time) (*targetPage, bool) {
 		p.Health = append(p.Health, labelView{"/" + c.name + "/" + t.Name, root + c.name + "/" + t.Name + "?verbose"})
 	}
 	for i := range t.Probes {
-		p.Probes = append(p.Probes, v.detail(p.targetView.Probes[i], &t.Probes[i]))
+		d := v.detail(p.targetView.Probes[i], &t.Probes[i])
+		if k := t.Probes[i].Kind; i == 0 || t.Probes[i-1].Kind != k {
+			d.List = listOf(&t, k)
+		}
+		p.Probes = append(p.Probes, d)
 	}
 	body, err := s.opts.TargetConfig(name)
 	if err != nil { // a reload is under way

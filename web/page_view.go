@@ -32,6 +32,7 @@ type targetView struct {
 	Flags    []flagView
 	Instance instanceView
 	Acted    string // how the last act ended; empty: there was none
+	Kinds    []kindView
 	Probes   []probeView
 }
 
@@ -55,9 +56,12 @@ type instanceView struct {
 type probeView struct {
 	look
 	Kind, Action, Address string
-	Note                  string        // details beside the result
-	Took, Next            string        // of the last attempt, when the next turn is; empty: none
-	Strip                 template.HTML // a mark for each attempt, oldest first
+	// Title names the probe within the target, ID does so in a link. Label is the part of the
+	// title that the kind does not say already.
+	Title, ID, Label string
+	Note             string        // details beside the result
+	Took, Next       string        // of the last attempt, when the next turn is; empty: none
+	Strip            template.HTML // a mark for each attempt, oldest first
 	// Trouble is the last failure while it lasts, Past once it is over.
 	Trouble, Past *attemptView
 	// Run says since when the probe has been failing.
@@ -67,11 +71,11 @@ type probeView struct {
 // attemptView is an attempt of the past, or several equal ones in a row. Count is empty
 // for a single attempt.
 type attemptView struct {
-	Kind, Class, Outcome, Reason, Count string
-	At, Clock, Ago, Took                string // of the last
-	FirstAt, First                      string
-	Address, Output                     string
-	More                                bool // there is more of the output
+	Title, Class, Outcome, Reason, Count string
+	At, Clock, Ago, Took                 string // of the last
+	FirstAt, First                       string
+	Address, Output                      string
+	More                                 bool // there is more of the output
 }
 
 // viewer makes views as of a moment.
@@ -106,6 +110,7 @@ func (v *viewer) target(t *prober.TargetStatus, r *restart.TargetStatus) targetV
 	for i := range t.Probes {
 		out.Probes[i] = v.probe(t, &t.Probes[i])
 	}
+	out.Kinds = kindsOf(t, out.Probes)
 	return out
 }
 
@@ -153,7 +158,10 @@ func (v *viewer) instance(t *prober.TargetStatus) instanceView {
 }
 
 func (v *viewer) probe(t *prober.TargetStatus, p *prober.ProbeStatus) probeView {
-	out := probeView{Kind: p.Kind.String(), Action: p.Action, Address: output.Visible(p.Address)}
+	out := probeView{
+		Kind: p.Kind.String(), Action: p.Action, Address: output.Visible(p.Address),
+		Title: p.Title(), ID: strings.ReplaceAll(p.Title(), "/", "-"), Label: cmp.Or(p.Name, p.Kind.String()),
+	}
 	out.look, out.Note = lookOf(t, p, v.now)
 	if !p.NextTurn.IsZero() && !p.Held {
 		out.Next = until(p.NextTurn, v.now)
@@ -166,8 +174,8 @@ func (v *viewer) probe(t *prober.TargetStatus, p *prober.ProbeStatus) probeView 
 		failing = failing || last.Outcome != prober.Successful
 	}
 	if n := len(p.LastFailures); n > 0 {
-		last := v.attempt(p.Kind, &p.LastFailures[n-1])
-		if failing {
+		last := v.attempt(out.Title, &p.LastFailures[n-1])
+		if failing && !spare(t, p) {
 			out.Trouble = &last
 		} else {
 			out.Past = &last
@@ -198,8 +206,12 @@ func lookOf(t *prober.TargetStatus, p *prober.ProbeStatus, now time.Time) (l loo
 		note = count(int(p.ConsecutiveFailures)) + " in a row"
 	}
 	switch {
-	case heldByFailure(*p):
+	case heldByFailure(t, p):
 		return look{"bad", "✗", run + ", held"}, waitsFor(p, now)
+	case spare(t, p) && p.ConsecutiveFailures > 0:
+		return look{"off", "○", run}, notNeeded
+	case spare(t, p):
+		return look{"off", "○", "no result"}, notNeeded
 	case p.Result == gate.Failure && p.ConsecutiveFailures > 0:
 		return look{"bad", "✗", run}, note
 	case p.ConsecutiveFailures > 0:
@@ -274,10 +286,10 @@ func classOf(o prober.AttemptOutcome, warning bool) (class, outcome string) {
 	}
 }
 
-func (v *viewer) attempt(k gate.Kind, a *prober.Attempt) attemptView {
+func (v *viewer) attempt(title string, a *prober.Attempt) attemptView {
 	class, outcome := classOf(a.Outcome, a.Warning)
 	out := attemptView{
-		Kind:    k.String(),
+		Title:   title,
 		Class:   class,
 		Outcome: outcome,
 		Reason:  string(a.Reason),
@@ -318,7 +330,7 @@ func (v *viewer) history(p *prober.ProbeStatus) []attemptView {
 	slices.SortStableFunc(all, func(a, b prober.Attempt) int { return b.Start.Compare(a.Start) })
 	out := make([]attemptView, len(all))
 	for i := range all {
-		out[i] = v.attempt(p.Kind, &all[i])
+		out[i] = v.attempt(p.Title(), &all[i])
 	}
 	return out
 }

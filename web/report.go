@@ -155,8 +155,8 @@ func (t *targetReport) appendText(b *strings.Builder) {
 	if !t.Since.IsZero() {
 		b.WriteString(", since " + t.Since.Format(time.RFC3339))
 	}
-	if beside := t.String(); t.OK && beside != "" {
-		b.WriteString(", " + beside)
+	if more := t.String(); t.OK && more != "" {
+		b.WriteString(", " + more)
 	}
 	if t.Restart != "" {
 		b.WriteString(", restart " + t.Restart)
