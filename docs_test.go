@@ -17,9 +17,6 @@ import (
 	"strings"
 	"testing"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/health"
-	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"gopkg.in/yaml.v3"
 
 	"github.com/prober-exporter/prober_exporter/config"
@@ -31,7 +28,7 @@ import (
 // Tests of package config load all other YAML of the documents.
 var runs = map[string][]string{
 	"README.md":          {"pod", "prometheus"},
-	"docs/kubernetes.md": {"client", "imagevolume", "pod", "several", "targets"},
+	"docs/kubernetes.md": {"client", "imagevolume", "members", "pod", "several", "targets"},
 }
 
 // examples returns the marked examples of a document.
@@ -86,16 +83,7 @@ func TestDocumentedPod(t *testing.T) {
 // In the example with several targets, each container asks for its own target.
 func TestSeveralContainers(t *testing.T) {
 	all := examples(t, "docs/kubernetes.md")
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := grpc.NewServer()
-	healthpb.RegisterHealthServer(server, health.NewServer())
-	go server.Serve(listener)
-	t.Cleanup(server.Stop)
-	_, port, _ := net.SplitHostPort(listener.Addr().String())
-	askAsPod(t, all["several"], strings.NewReplacer("9000", port, "6379", "8080").Replace(all["targets"]))
+	askAsPod(t, all["several"], strings.ReplaceAll(all["targets"], "6379", "8080"))
 }
 
 // split returns the configuration and the pod of a manifest that begins with a ConfigMap.
@@ -111,7 +99,7 @@ func split(t *testing.T, manifest string) (file, pod string) {
 
 // askAsPod starts an agent with a file and an application on the file's port 8080, and asks the
 // questions of a pod's probes.
-func askAsPod(t *testing.T, manifest, file string) {
+func askAsPod(t *testing.T, manifest, file string) *agenttest.Agent {
 	t.Helper()
 	app := agenttest.NewApp(t)
 	a := start(t, agenttest.Flags(testutil.Write(t, strings.ReplaceAll(file, "8080", app.Port)), "--config.fail-open", "--config.enable-auto-reload")...)
@@ -159,6 +147,7 @@ func askAsPod(t *testing.T, manifest, file string) {
 	if asked < 3 {
 		t.Errorf("the pod has %d probes, want 3 at least", asked)
 	}
+	return a
 }
 
 // The README's scrape configuration is YAML that names the agent's port.
