@@ -86,7 +86,7 @@ func (d *decoder) target(v value, lines map[string]int) (Target, bool) {
 		Host:   d.host(o.get("host"), defaultHost),
 		Ports:  d.ports(o.get("ports")),
 		Env:    d.env(o.get("env")),
-		Labels: d.labels(o.get("labels")),
+		Labels: d.labels(o.get("labels"), hasList(o)),
 	}
 	t.Instance = d.instance(o.get("instance"), &t)
 	t.Restart = d.restart(o.get("restart"), &t)
@@ -214,7 +214,17 @@ func (d *decoder) env(v value) []EnvVar {
 	return env
 }
 
-func (d *decoder) labels(v value) []Label {
+// hasList reports whether a target has a list of probes.
+func hasList(o object) bool {
+	return slices.ContainsFunc(listKeys[:], func(key string) bool { return o.get(key).set() })
+}
+
+// memberLabel is the label that tells the members of a list apart. A target without lists may have
+// a label of this name.
+const memberLabel = "probe"
+
+// labels returns the labels of a target, which has a list of probes or none.
+func (d *decoder) labels(v value, list bool) []Label {
 	if !v.set() || !d.is(v, aMapping) {
 		return nil
 	}
@@ -224,7 +234,11 @@ func (d *decoder) labels(v value) []Label {
 	}
 	labels, here := make([]Label, 0, len(entries)), v.parent()
 	for _, e := range entries {
-		if problem := labelNameProblem(e.key); problem != "" {
+		problem := labelNameProblem(e.key)
+		if list && e.key == memberLabel {
+			problem = "the label name is reserved on a target with a list of probes"
+		}
+		if problem != "" {
 			d.errorf(e.line, v.child(e.key).path(), "%s", problem)
 		}
 		v := e.value(here)
