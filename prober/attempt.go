@@ -174,7 +174,11 @@ func (w *worker) judge(made *attempt, before gate.Probe) (entries []entry) {
 	}
 	if after := w.state(); after.Result != before.Result {
 		w.transitions++
-		note(slog.LevelInfo, "result changed", "from", before.Result.String(), "to", after.Result.String())
+		args := []any{"from", before.Result.String(), "to", after.Result.String()}
+		if c, list := t.combined(w.kind, t.life.seen); list {
+			args = append(args, "combined", c.String())
+		}
+		note(slog.LevelInfo, "result changed", args...)
 	}
 	if t.m.log.Enabled(context.Background(), slog.LevelDebug) {
 		note(slog.LevelDebug, "attempt", "outcome", outcome.String(), "duration", made.took().String())

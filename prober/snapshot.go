@@ -111,35 +111,33 @@ func (t *target) status(d Detail, now time.Time) TargetStatus {
 	for i, w := range t.workers {
 		s.Probes[i] = w.status(d, inst, now)
 	}
-	s.Combined = t.combined(s.Probes)
+	for _, k := range gate.Kinds() {
+		if c, ok := t.combined(k, inst); ok {
+			s.Combined = append(s.Combined, c)
+		}
+	}
 	s.Details = t.source.Describe(t.cfg.Name)
 	s.Details.Message = t.scrub.Clean(s.Details.Message, maxMessage)
 	return s
 }
 
-// combined returns what the lists of probes say together.
-func (t *target) combined(probes []ProbeStatus) (combined []CombinedStatus) {
-	for _, k := range gate.Kinds() {
-		if len(t.cfg.Members(k)) == 0 {
-			continue
-		}
-		c := CombinedStatus{Kind: k, Require: t.cfg.Require(k)}
-		for i := range probes {
-			if p := &probes[i]; p.Kind == k {
-				c.Members++
-				switch p.Result {
-				case gate.Success:
-					c.Succeeding++
-				case gate.Failure:
-					c.Failing++
-				case gate.Unknown:
-				}
-			}
-		}
-		c.Result = gate.Combine(c.Members, c.Require, c.Succeeding, c.Failing)
-		combined = append(combined, c)
+// combined returns what the list of a kind says, if the kind has a list. The caller holds mu.
+func (t *target) combined(k gate.Kind, inst gate.Instance) (c CombinedStatus, list bool) {
+	c = CombinedStatus{Kind: k, Members: len(t.cfg.Members(k)), Require: t.cfg.Require(k)}
+	if c.Members == 0 {
+		return CombinedStatus{}, false
 	}
-	return combined
+	for i := range c.Members {
+		switch t.state.Result(k, i, inst) {
+		case gate.Success:
+			c.Succeeding++
+		case gate.Failure:
+			c.Failing++
+		case gate.Unknown:
+		}
+	}
+	c.Result = gate.Combine(c.Members, c.Require, c.Succeeding, c.Failing)
+	return c, true
 }
 
 // status returns a copy of the probe's state. The caller holds target.mu.

@@ -64,9 +64,13 @@ const (
 	acting
 )
 
-// logger returns a logger that names the target and the probe.
+// logger returns a logger that names the target and the probe, and a member of a list by its name.
 func (w *worker) logger() *slog.Logger {
-	return w.target.logger().With("probe_type", ProbeType(w.kind))
+	log := w.target.logger().With("probe_type", ProbeType(w.kind))
+	if w.probe.Name != "" {
+		log = log.With("probe", w.probe.Name)
+	}
+	return log
 }
 
 func (w *worker) name() probeName { return probeName{w.target.cfg.Name, w.kind, w.probe.Name} }
