@@ -59,7 +59,7 @@ func reload(t *testing.T, w *world) {
 	hangup(t, w.agent)
 	w.both(func(s *server) {
 		testutil.Within(t, time.Minute, s.name+": the target is gone", func() bool { return len(s.query(t, `{target="broken",__name__=~"prober_.+"}`)) == 0 })
-		s.becomes(t, `prober_exporter_targets`, 3)
+		s.becomes(t, `prober_exporter_targets`, 4)
 		s.becomes(t, `min_over_time(prober_target_ready{target="app"}[3s])`, 1)
 	})
 
@@ -112,8 +112,8 @@ func agentRestart(t *testing.T, w *world) {
 		for _, expr := range []string{
 			`count by (target) (prober_target_info) != 1`,
 			`count by (target) (prober_target_ready) != 1`,
-			`count by (target, probe_type) (prober_probe_success) != 1`,
-			`count by (target, probe_type, result) (prober_probe_total) != 1`,
+			`count by (target, probe_type, probe) (prober_probe_success) != 1`,
+			`count by (target, probe_type, probe, result) (prober_probe_total) != 1`,
 			`time() - timestamp(prober_probe_success) > 10`,
 		} {
 			if got := s.query(t, expr); len(got) != 0 {

@@ -79,6 +79,13 @@ func (w *world) targets() string {
   - name: gone # will end, and not come back
     instance: {source: listener, maxHoldSeconds: 600}
     readinessProbe: {tcpSocket: {port: %[2]s}, periodSeconds: 0.5}
+  - name: pair # ready by one of its two readiness probes
+    instance: {source: static}
+    readinessProbes:
+      require: any
+      probes:
+        - {name: here, tcpSocket: {port: %[1]s}, periodSeconds: 0.5}
+        - {name: away, exec: {command: ["false"]}, periodSeconds: 0.5, failureThreshold: 1}
   - name: broken # the file asks for what is not there
     livenessProbe: {exec: {command: ["/not/there"]}, periodSeconds: 0.5}
 `, w.app.port, w.gone.port, testutil.Write(w.t, strconv.Itoa(os.Getpid())))
