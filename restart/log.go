@@ -43,13 +43,12 @@ func (r *Restarter) logEnd(name string, a *Act, begun bool) {
 
 // attributes returns the attributes of a log line about an act: its verdict.
 func (a *Act) attributes(target string) []any {
-	args := []any{
-		"target", target, "instance_id", a.Instance, "probe_type", prober.ProbeType(a.Kind), "reason", string(a.Reason),
-		"attempt", fmt.Sprintf("%d/%d", min(a.Failures, uint64(a.Threshold)), a.Threshold), "handler", a.Handler,
-	}
+	args := []any{"target", target, "instance_id", a.Instance, "probe_type", prober.ProbeType(a.Kind)}
 	if a.Probe != "" {
 		args = append(args, "probe", a.Probe)
 	}
+	args = append(args, "reason", string(a.Reason),
+		"attempt", fmt.Sprintf("%d/%d", min(a.Failures, uint64(a.Threshold)), a.Threshold), "handler", a.Handler)
 	if a.Output != "" {
 		args = append(args, "output", output.Visible(output.Cut(a.Output, maxLogged)))
 	}

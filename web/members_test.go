@@ -17,6 +17,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 	"github.com/prober-exporter/prober_exporter/prober"
 	"github.com/prober-exporter/prober_exporter/prober/action"
+	"github.com/prober-exporter/prober_exporter/restart"
 )
 
 // member returns a probe as a member of a list.
@@ -128,6 +129,28 @@ func TestMembersAPI(t *testing.T) {
 	golden(t, "members.json", get(h, "/api/v1/targets/both"))
 	if body := get(h, "/api/v1/targets/single").Body.String(); strings.Contains(body, "combined") || strings.Count(body, `"name"`) != 1 {
 		t.Errorf("a target without lists has %s", body)
+	}
+}
+
+// The page and the API name the member whose failure was the reason of a restart. Without a list
+// there is no name.
+func TestMembersRestart(t *testing.T) {
+	act := restart.Act{Handler: "exec", Result: restart.Succeeded, Kind: gate.Liveness, Probe: "queue", Reason: action.HTTPStatus, Failures: 3, Threshold: 3}
+	single := act
+	single.Probe = ""
+	opts := options(&fake{statuses: lists()})
+	opts.Restarter = restarts{"both": {Handler: "exec", Wanted: true, Left: 35 * time.Second, BackOffs: 1, Acts: []restart.Act{act}}, "single": {Handler: "exec", Acts: []restart.Act{single}}}
+	h := newServer(t, opts).Handler()
+	for path, want := range map[string]string{
+		"/api/v1/targets/both":   `"kind":"liveness","probe":"queue","reason":"http_status","failures":3,"threshold":3`,
+		"/targets/both":          "<td>liveness/queue: http_status (3/3)<td",
+		"/live/both?verbose":     "[-]both failed: liveness/queue: http_status (3/3), 1 of 3, 2 required, restart in 35 s (back-off, first)\n",
+		"/api/v1/targets/single": `"kind":"liveness","reason":"http_status","failures":3,"threshold":3`,
+		"/targets/single":        "<td>liveness: http_status (3/3)<td",
+	} {
+		if body := get(h, path).Body.String(); !strings.Contains(body, want) {
+			t.Errorf("%s: no %s in\n%s", path, want, body)
+		}
 	}
 }
 

@@ -109,7 +109,7 @@ func (v *viewer) restartFacts(r *restart.TargetStatus) []pair {
 func (v *viewer) act(a *restart.Act) actView {
 	threshold := max(a.Threshold, 1)
 	failures := int(min(a.Failures, uint64(threshold)))
-	why := finding{Kind: a.Kind.String(), Reason: string(a.Reason), Failures: &failures, Threshold: threshold}
+	why := finding{Kind: a.Kind.String(), Probe: a.Probe, Reason: string(a.Reason), Failures: &failures, Threshold: threshold}
 	return actView{
 		Class:    classOfResult(a.Result),
 		Result:   wordOf(a.Result),

@@ -134,9 +134,11 @@ type Act struct {
 	Result  restart.Result `json:"result,omitempty"`
 	Message string         `json:"message,omitempty"`
 	// Instance is the ID of the instance that was not live. Kind is the probe that had
-	// failed, Reason and Output are those of its last failure.
+	// failed, and Probe its name if the probe is a member of a list. Reason and Output are
+	// those of its last failure.
 	Instance  string `json:"instance_id"`
 	Kind      string `json:"kind"`
+	Probe     string `json:"probe,omitempty"`
 	Reason    string `json:"reason,omitempty"`
 	Failures  uint64 `json:"failures"`
 	Threshold int    `json:"threshold"`
@@ -182,6 +184,7 @@ func newAct(a *restart.Act) Act {
 		Message:   a.Message,
 		Instance:  a.Instance,
 		Kind:      a.Kind.String(),
+		Probe:     a.Probe,
 		Reason:    string(a.Reason),
 		Failures:  a.Failures,
 		Threshold: a.Threshold,
