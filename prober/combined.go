@@ -13,16 +13,7 @@ import (
 
 // Title returns the name of the probe within its target: "readiness", or "readiness/grpc" for a
 // member of a list.
-func (p *ProbeStatus) Title() string { return ProbeTitle(p.Kind, p.Name) }
-
-// ProbeTitle returns the name of a probe within its target; name is empty for the only probe of
-// its kind.
-func ProbeTitle(k gate.Kind, name string) string {
-	if name == "" {
-		return k.String()
-	}
-	return k.String() + "/" + name
-}
+func (p *ProbeStatus) Title() string { return ProbeName(p.Kind, p.Name) }
 
 // String says how many members succeed, of how many, and how many must: "1 of 2, any".
 func (c CombinedStatus) String() string {
