@@ -73,6 +73,47 @@ func TestCertExpires(t *testing.T) {
 	})
 }
 
+// The members of a list each have a certificate of their own, whatever the order of the list. A
+// member that is renamed begins without one.
+func TestCertExpiresOfMembers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.m.Close()
+		list := func(names ...string) config.Target {
+			c := app("app", nil, nil, nil)
+			c.Several = new([gate.NumKinds]config.Probes)
+			for _, name := range names {
+				p := every(time.Second)
+				p.Name = name
+				c.Several[gate.Readiness].Members = append(c.Several[gate.Readiness].Members, p)
+			}
+			c.Several[gate.Readiness].Require = len(names)
+			return c
+		}
+		want := func(until time.Duration, names string, want ...int64) {
+			t.Helper()
+			w.sleepUntil(until)
+			s, _ := w.m.Target("app", Brief)
+			for i, p := range s.Probes {
+				if at := p.CertExpires; p.Name != names[i:i+1] || max(at.Unix(), 0) != want[i] {
+					t.Errorf("%s after %v: %v, want %d", p.Name, until, at, want[i])
+				}
+			}
+			if len(s.Probes) != len(want) {
+				t.Errorf("%d probes", len(s.Probes))
+			}
+		}
+		w.says("app/readiness/a", action.Outcome{Success: true, CertExpires: 100})
+		w.says("app/readiness/b", action.Outcome{Success: true, CertExpires: 200})
+		w.apply(list("a", "b"))
+		want(1500*ms, "ab", 100, 200)
+		w.says("app/readiness/a", good)
+		w.says("app/readiness/b", good)
+		w.apply(list("b", "c", "a"))
+		want(2500*ms, "bca", 200, 0, 100)
+	})
+}
+
 // No log line and no status contains what a file has, or had before it was replaced, in whatever
 // form a target repeats it. The token itself is secret without its prefix, too.
 func TestSecretsFromFiles(t *testing.T) {
@@ -98,11 +139,13 @@ func TestSecretsFromFiles(t *testing.T) {
 				Body:   base64.StdEncoding.EncodeToString([]byte("x " + said[0])),
 			}, nil
 		})
+		member := every(time.Hour)
+		member.Name = "member"
+		member.HTTPGet.Headers = []config.Header{{Name: "Proxy-Authorization", ValueFile: secret.Path("basic"), Prefix: "Basic "}}
 		c := app("app", nil, every(time.Second), nil)
-		c.ReadinessProbe.HTTPGet.Headers = []config.Header{
-			{Name: "Authorization", ValueFile: secret.Path("token"), Prefix: "Bearer "},
-			{Name: "Proxy-Authorization", ValueFile: secret.Path("basic"), Prefix: "Basic "},
-		}
+		c.ReadinessProbe.HTTPGet.Headers = []config.Header{{Name: "Authorization", ValueFile: secret.Path("token"), Prefix: "Bearer "}}
+		c.Several = new([gate.NumKinds]config.Probes)
+		c.Several[gate.Liveness] = config.Probes{Require: 1, Members: []*config.Probe{member}}
 		w.apply(c)
 		w.sleepUntil(1500 * ms)
 		secret.Put(t, map[string]string{"token": "hunter2-xyzzy\n", "basic": "am9lOmh1bnRlcjItYmFzaWM="})

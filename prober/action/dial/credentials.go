@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -112,6 +113,11 @@ func (l *Loaded) Judge(made action.Outcome, err error) (action.Outcome, error) {
 	case made.Success:
 		return made, nil
 	}
+	if l.asked.Load() && hungUp(&made) {
+		// The server hangs up on a stranger before all is written, so that its alert can be lost.
+		made.Reason = action.TLS
+		made.Output = action.Clip(made.Output + ": the server had asked for a client certificate")
+	}
 	ours := ""
 	switch made.Reason {
 	case action.Timeout:
@@ -120,14 +126,6 @@ func (l *Loaded) Judge(made action.Outcome, err error) (action.Outcome, error) {
 		}
 	case action.ConnectionRefused, action.NoRoute, action.DNS, action.TLSVerify:
 		// Before the server has seen the certificate.
-	case action.ConnectionReset:
-		ours = l.doubt
-		if l.asked.Load() {
-			// The server hangs up before all is written that it did not want to know from a
-			// stranger, so that its alert can be lost.
-			made.Reason = action.TLS
-			made.Output = action.Clip(made.Output + ": the server had asked for a client certificate")
-		}
 	default:
 		ours = l.doubt
 	}
@@ -136,4 +134,10 @@ func (l *Loaded) Judge(made action.Outcome, err error) (action.Outcome, error) {
 	}
 	err = fmt.Errorf("%s; %s", ours, made.Output)
 	return action.Outcome{Reason: action.LocalFile, Output: action.Clip(err.Error()), CertExpires: made.CertExpires}, err
+}
+
+// hungUp reports whether the server hung up without an answer. The second text is net/http's, which
+// keeps the cause to itself.
+func hungUp(made *action.Outcome) bool {
+	return made.Reason == action.ConnectionReset || strings.HasSuffix(made.Output, "http2: client conn could not be established")
 }

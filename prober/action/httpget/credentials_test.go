@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/config"
+	"github.com/prober-exporter/prober_exporter/internal/needs"
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 	"github.com/prober-exporter/prober_exporter/prober/action"
 	"github.com/prober-exporter/prober_exporter/prober/action/actiontest"
@@ -90,7 +91,6 @@ func TestVerified(t *testing.T) {
 			{"expired", good.IssuePair(t, testutil.Expired), nil, config.TLS{CAFile: ca}, action.TLSVerify, `tls: failed to verify certificate: the certificate of "leaf" has expired: it was valid until 20`},
 			{"not yet valid", good.IssuePair(t, coming), nil, config.TLS{CAFile: ca}, action.TLSVerify, `the certificate of "leaf" is not valid before 20`},
 			{"unknown authority", other.IssuePair(t), nil, config.TLS{CAFile: ca}, action.TLSVerify, "certificate signed by unknown authority"},
-			{"unknown to the system", good.IssuePair(t), nil, config.TLS{}, action.TLSVerify, "certificate signed by unknown authority"},
 			{"another name", good.IssuePair(t, elsewhere), nil, config.TLS{CAFile: ca}, action.TLSVerify, "certificate is valid for 10.1.2.3, not 127.0.0.1"},
 			{"another name, as asked", good.IssuePair(t, elsewhere), nil, config.TLS{CAFile: ca, ServerName: "shop.example"}, "", ""},
 			{"not the name asked", good.IssuePair(t), nil, config.TLS{CAFile: ca, ServerName: "shop.example"}, action.TLSVerify, "certificate is valid for localhost, not shop.example"},
@@ -120,6 +120,18 @@ func TestVerified(t *testing.T) {
 				t.Errorf("%s, HTTP/2 %t: expires at %d, want %d", c.name, h2, got.CertExpires, want)
 			}
 		}
+	}
+}
+
+// An empty tlsConfig verifies by the authorities of the machine.
+func TestVerifiedBySystem(t *testing.T) {
+	if pool, err := x509.SystemCertPool(); err != nil || pool.Equal(x509.NewCertPool()) {
+		needs.Missing(t, "certificate authorities of the machine")
+	}
+	address := overTLS(t, false, testutil.NewAuthority(t, "unknown").IssuePair(t))
+	got := actiontest.Attempt(t, guardedBy(address, long, &config.TLS{}))
+	if got.Reason != action.TLSVerify || !strings.Contains(got.Output, "certificate signed by unknown authority") {
+		t.Errorf("got %+v", got)
 	}
 }
 
