@@ -82,6 +82,7 @@ func TestDocumentedKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	for key := range strings.FieldsSeq("targets name host ports env labels instance source startupProbe readinessProbe livenessProbe " +
+		"startupProbes readinessProbes livenessProbes require probes " +
 		"containerPort protocol value exec httpGet tcpSocket grpc initialDelaySeconds timeoutSeconds periodSeconds unhealthyPeriodSeconds successThreshold " +
 		"failureThreshold terminationGracePeriodSeconds command path port scheme httpHeaders service mode " +
 		"maxHoldSeconds refreshSeconds pidFile match container label socket " +

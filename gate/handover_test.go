@@ -133,3 +133,42 @@ func TestLivenessLag(t *testing.T) {
 		}
 	}
 }
+
+// Each member of a list hands over its own Success. The instance stays started and ready as long as
+// the successes that are left are enough; if not, it boots, and the readiness before ends.
+func TestListHandOver(t *testing.T) {
+	for require, stays := range map[int]bool{1: true, 2: false} {
+		p := Params{Configured: true, SuccessThreshold: 1, FailureThreshold: 3}
+		target := New([NumKinds]Params{Readiness: p}).WithList(Startup, require, []Params{p, p})
+		a, b := alive("a"), alive("b")
+		b.From = "a"
+		for i := range 2 {
+			target, _ = target.Next(Startup, i, a, false, epoch)
+			target = target.Fold(Startup, i, Success)
+		}
+		target, _ = turn(target, Readiness, a, Success)
+		if !target.Started(b) || !target.Ready(b) {
+			t.Fatalf("require %d: started %t, ready %t at the hand-over", require, target.Started(b), target.Ready(b))
+		}
+		for i := range 2 {
+			var v Verdict
+			if target, v = target.Next(Startup, i, b, target.Started(b), epoch); v != Attempt {
+				t.Errorf("require %d: %v, want an attempt that confirms", require, v)
+			}
+		}
+		target = target.Fold(Startup, 0, Failure)
+		if target.Started(b) != stays || target.Ready(b) != stays || !target.Live(b) {
+			t.Errorf("require %d, one does not confirm: started %t, ready %t", require, target.Started(b), target.Ready(b))
+		}
+		target = target.Fold(Startup, 1, Failure)
+		if target.Started(b) || target.Ready(b) || !target.Live(b) {
+			t.Errorf("require %d, none confirms: started %t, ready %t", require, target.Started(b), target.Ready(b))
+		}
+		for i := range 2 {
+			target = target.Fold(Startup, i, Success)
+		}
+		if !target.Started(b) || target.Ready(b) {
+			t.Errorf("require %d, after the boot: started %t, ready %t, want ready by an attempt only", require, target.Started(b), target.Ready(b))
+		}
+	}
+}
