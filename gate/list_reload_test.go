@@ -8,21 +8,21 @@ import (
 	"slices"
 )
 
-// reloads are what a reload may make of up to three members: each is a list of the numbers before,
+// reloads are what a reload may make of two and of three members: each is a list of the numbers before,
 // and -1 stands for a member with a new name.
-var reloads = [][]int{{0, 1, 2}, {2, 1, 0}, {0, 1}, {1}, {1, -1}, {0, 1, 2, -1}, {-1, -1}}
+var reloads = map[int][][]int{
+	2: {{0, 1}, {1, 0}, {1}, {1, -1}, {0, 1, -1}, {-1, -1}},
+	3: {{0, 1, 2}, {2, 0}, {1, -1}},
+}
 
 // wrongReload returns which promise some reload breaks; "" for none. No reload changes by itself
 // whether the target is started, ready or live, neither at once nor when the members then take
 // turns without an outcome.
 func (l *listed) wrongReload(before Target, inst Instance) string {
-	for _, from := range reloads {
+	for _, from := range reloads[len(l.params)] {
 		var params []Params
 		var origins []Origin
 		for _, i := range from {
-			if i >= len(l.params) {
-				continue
-			}
 			o, p := Origin{}, Params{Configured: true, SuccessThreshold: 1, FailureThreshold: 1}
 			if i >= 0 {
 				o, p = Origin{Found: true, Number: i}, l.params[i]

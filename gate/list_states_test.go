@@ -251,6 +251,7 @@ func TestEveryReachableStateOfAList(t *testing.T) {
 				}
 				name := fmt.Sprintf("%v %d of %d", k, require, tt.members)
 				t.Run(fmt.Sprintf("%s, %v", name, tt.maxHold), func(t *testing.T) {
+					t.Parallel()
 					if n := l.explore(t, tt.maxHold); n != states {
 						t.Errorf("%d reachable states, want %d", n, states)
 					}
