@@ -56,7 +56,7 @@ func TestVerdictOfAList(t *testing.T) {
 			if acts := w.status("app").Acts; len(acts) != 1 || acts[0].Probe != last || acts[0].Failures < 2 || acts[0].Reason == "" {
 				t.Errorf("require %d, %s fail: %+v", tt.require, tt.fail, acts)
 			}
-			if !strings.Contains(w.log.String(), "probe_type=Liveness reason=http_status attempt=2/2 handler=exec probe="+last) {
+			if !strings.Contains(w.log.String(), "probe_type=Liveness probe="+last+" reason=http_status attempt=2/2 handler=exec") {
 				t.Error(w.log.String())
 			}
 		})
