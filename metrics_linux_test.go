@@ -111,6 +111,8 @@ targets:
   - name: broken
     readinessProbe: {exec: {command: ["false"]}, periodSeconds: 0.1}
     livenessProbe: {exec: {command: [/not/there]}, periodSeconds: 0.1}
+  - name: worker
+    livenessProbe: {heartbeat: {file: /dev/null, maxAgeSeconds: 60}, periodSeconds: 0.1}
 `, app.Port, secure)))...)
 	busy.Eventually("the agent exposes every metric of the page, and no other", func() error {
 		got := exposed(t, busy)

@@ -40,6 +40,7 @@ const (
 	probeGated
 	probeTransitions
 	probeLastRun
+	probeLastHeartbeat
 	probeTimeout
 	probePeriod
 	probeCertExpiry
@@ -124,6 +125,11 @@ var table = [numMetrics]struct {
 	probeLastRun: {
 		"prober_probe_last_run_timestamp_seconds",
 		"When the last attempt ended, in seconds since the epoch.",
+		[]string{labelTarget, labelProbeType},
+	},
+	probeLastHeartbeat: {
+		"prober_probe_last_heartbeat_timestamp_seconds",
+		"When the last beat came that the heartbeat probe knows of, in seconds since the epoch.",
 		[]string{labelTarget, labelProbeType},
 	},
 	probeTimeout: {

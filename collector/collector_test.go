@@ -79,9 +79,9 @@ func rich() prober.Status {
 						},
 					},
 					{
-						Kind: gate.Readiness, Action: "httpGet", Timeout: 250 * time.Millisecond, Period: 500 * time.Millisecond,
+						Kind: gate.Readiness, Action: "heartbeat", Timeout: 250 * time.Millisecond, Period: 500 * time.Millisecond,
 						SuccessThreshold: 1, FailureThreshold: 3, Result: gate.Success,
-						Successful: 7, LastRun: at(1700000010.5), CertExpires: at(1800000000),
+						Successful: 7, LastRun: at(1700000010.5), CertExpires: at(1800000000), LastHeartbeat: at(1700000009.25),
 						Durations: prober.Durations{Successful: prober.HistogramOf(time.Millisecond)},
 					},
 				},

@@ -81,6 +81,9 @@ var families = [numMetrics]family{
 	probeLastRun: {isGauge, ofProbes, func(s *series) (float64, bool) {
 		return seconds(s.probe.LastRun), !s.probe.LastRun.IsZero()
 	}},
+	probeLastHeartbeat: {isGauge, ofProbes, func(s *series) (float64, bool) {
+		return seconds(s.probe.LastHeartbeat), !s.probe.LastHeartbeat.IsZero()
+	}},
 	probeTimeout: {isGauge, ofProbes, func(s *series) (float64, bool) { return s.probe.Timeout.Seconds(), true }},
 	probePeriod:  {isGauge, ofProbes, func(s *series) (float64, bool) { return s.probe.Period.Seconds(), true }},
 	probeCertExpiry: {isGauge, ofProbes, func(s *series) (float64, bool) {

@@ -11,7 +11,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Probe is a Kubernetes core/v1 Probe: exactly one of its four actions is set.
+// Probe is a Kubernetes core/v1 Probe: exactly one of its actions is set. Heartbeat
+// is an action that Kubernetes does not have.
 type Probe struct {
 	Name string // of a member of a list; empty for the only probe of its kind
 
@@ -19,6 +20,7 @@ type Probe struct {
 	HTTPGet   *HTTPGet
 	TCPSocket *TCPSocket
 	GRPC      *GRPC
+	Heartbeat *Heartbeat
 
 	InitialDelay     time.Duration
 	Timeout          time.Duration
@@ -32,7 +34,7 @@ type Probe struct {
 }
 
 // Action names the probe's action as the file spells it: exec, httpGet,
-// tcpSocket or grpc.
+// tcpSocket, grpc or heartbeat.
 func (p *Probe) Action() string {
 	if a := p.kind(); a != nil {
 		return a.name
@@ -42,7 +44,7 @@ func (p *Probe) Action() string {
 
 // OnlyAction returns a probe that has p's action and nothing else of p.
 func (p *Probe) OnlyAction() Probe {
-	return Probe{Exec: p.Exec, HTTPGet: p.HTTPGet, TCPSocket: p.TCPSocket, GRPC: p.GRPC}
+	return Probe{Exec: p.Exec, HTTPGet: p.HTTPGet, TCPSocket: p.TCPSocket, GRPC: p.GRPC, Heartbeat: p.Heartbeat}
 }
 
 // kind returns the row of p's action; nil if p has none.
@@ -150,6 +152,13 @@ var actions = []actionKind{
 			addTLS(n, p.GRPC.TLS)
 		},
 		endpoint: func(p *Probe, host string) (string, int) { return host, p.GRPC.Port },
+	},
+	{
+		name:   "heartbeat",
+		is:     func(p *Probe) bool { return p.Heartbeat != nil },
+		decode: func(d *decoder, v value, p *Probe, _ *Target) { p.Heartbeat = d.heartbeat(v) },
+		share:  func(p *Probe, c *shared) { p.Heartbeat = one(c.beats, *p.Heartbeat, p.Heartbeat) },
+		fill:   func(p *Probe, n *yaml.Node) { p.Heartbeat.fill(n) },
 	},
 }
 

@@ -83,7 +83,7 @@ func TestDocumentedKeys(t *testing.T) {
 	}
 	for key := range strings.FieldsSeq("targets name host ports env labels instance source startupProbe readinessProbe livenessProbe " +
 		"startupProbes readinessProbes livenessProbes require probes " +
-		"containerPort protocol value exec httpGet tcpSocket grpc initialDelaySeconds timeoutSeconds periodSeconds unhealthyPeriodSeconds successThreshold " +
+		"containerPort protocol value exec httpGet tcpSocket grpc heartbeat file maxAgeSeconds initialDelaySeconds timeoutSeconds periodSeconds unhealthyPeriodSeconds successThreshold " +
 		"failureThreshold terminationGracePeriodSeconds command path port scheme httpHeaders service mode " +
 		"maxHoldSeconds refreshSeconds pidFile match container label socket " +
 		"restart signal docker systemd stopSignal unit backOff maxSeconds resetSeconds initialSeconds limit restarts seconds dryRun " +

@@ -18,6 +18,7 @@ type shared struct {
 	sockets   map[TCPSocket]*TCPSocket
 	grpcs     map[GRPC]*GRPC
 	tls       map[TLS]*TLS
+	beats     map[Heartbeat]*Heartbeat
 	listeners map[Listener][]Listener // of one
 	labels    []Label                 // those of the target before
 }
@@ -38,6 +39,7 @@ func newShared() shared {
 		sockets:   map[TCPSocket]*TCPSocket{},
 		grpcs:     map[GRPC]*GRPC{},
 		tls:       map[TLS]*TLS{},
+		beats:     map[Heartbeat]*Heartbeat{},
 		listeners: map[Listener][]Listener{},
 	}
 }

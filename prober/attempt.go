@@ -167,7 +167,11 @@ func (w *worker) judge(made *attempt, before gate.Probe) (entries []entry) {
 			t.m.subscriptions.tellRun(t.cfg.Name)
 		}
 	case UnknownOutcome:
-		if w.history.failures.unable != made.Reason {
+		switch {
+		case w.history.failures.unable == made.Reason:
+		case made.Reason == action.NoHeartbeat, made.Reason == action.HeartbeatLate:
+			note(slog.LevelInfo, "probe waits for a heartbeat") // so begins each agent
+		default:
 			note(slog.LevelWarn, "probe could not be attempted")
 		}
 		w.history.failures.unable = made.Reason

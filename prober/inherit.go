@@ -23,6 +23,7 @@ func (t *target) inherit(before *target) []entry {
 	t.life, t.state = before.life.clone(), before.state
 	t.keepExpiries(before)
 	t.flags, t.since = before.flags, before.since
+	t.beats.inherit(before)
 	last := before.life.seen
 	was, is := before.cfg.Instance, t.cfg.Instance
 	if keyOf(&was) == keyOf(&is) {

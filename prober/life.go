@@ -126,6 +126,7 @@ func (t *target) recordInstance(inst gate.Instance) []entry {
 	case inst.ID != t.life.current:
 		return t.beginInstance(inst, was)
 	case inst.Phase != was.Phase && inst.Phase == gate.Running:
+		t.beats.resume()
 		return t.news(inst, "instance runs")
 	case inst.Phase != was.Phase:
 		return t.news(inst, "instance does not run", append([]any{"phase", inst.Phase.String()}, t.details()...)...)
@@ -149,8 +150,10 @@ func (t *target) beginInstance(inst, was gate.Instance) []entry {
 	}
 	switch restart := inst.Restart() || inst.From != before; {
 	case before == "":
+		t.beats.begin(false)
 		return nil // the first instance is no news
 	case restart:
+		t.beats.begin(true)
 		l.restarts++
 		return t.news(inst, "new instance", "phase", inst.Phase.String(), "restarts", l.restarts)
 	case inst.LivenessLag > 0:

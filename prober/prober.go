@@ -20,6 +20,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/gate"
 	"github.com/prober-exporter/prober_exporter/kubernetes"
 	"github.com/prober-exporter/prober_exporter/prober/action"
+	"github.com/prober-exporter/prober_exporter/prober/action/heartbeat"
 	"github.com/prober-exporter/prober_exporter/prober/instance"
 )
 
@@ -50,6 +51,7 @@ type Manager struct {
 	newAction func(*config.Target, *config.Probe) action.Func
 	sources   sources
 	slots     *slots
+	looks     heartbeat.Looks
 	epoch     time.Time // where the shared slots of time begin
 
 	ctx    context.Context // done when attempts must end
@@ -150,6 +152,7 @@ func (m *Manager) Close() {
 	for _, is := range m.leaving.all() {
 		is.turns.Wait()
 	}
+	m.looks.Wait(leaveTime)
 	m.sources.close()
 }
 

@@ -175,6 +175,7 @@ func (w *worker) status(d Detail, inst gate.Instance, now time.Time) ProbeStatus
 	if at := w.certExpires(); at != 0 {
 		s.CertExpires = time.Unix(at, 0)
 	}
+	s.LastHeartbeat = w.lastBeat()
 	// The gate itself decides whether an attempt may be made now.
 	_, verdict := t.state.Next(w.kind, int(w.number), inst, t.flags.started, now)
 	s.Gated = verdict == gate.Wait && !p.Held

@@ -121,9 +121,9 @@ func (t *TargetStatus) Probe(k gate.Kind) (ProbeStatus, bool) {
 type ProbeStatus struct {
 	Kind   gate.Kind
 	Name   string // of a member of a list; empty for the only probe of its kind
-	Action string // exec, httpGet, tcpSocket or grpc
-	// Address is what the probe asks, without secrets: a URL, or host and port; empty for
-	// exec, and below Full.
+	Action string // exec, httpGet, tcpSocket, grpc or heartbeat
+	// Address is what the probe asks, without secrets: a URL, or host and port; or where the
+	// beats of a heartbeat come from. Empty for exec, and below Full.
 	Address string
 
 	InitialDelay, Timeout, Period      time.Duration
@@ -158,6 +158,9 @@ type ProbeStatus struct {
 	// LastRun is when the last attempt ended, NextTurn when the next turn is due; the zero
 	// time if there is none.
 	LastRun, NextTurn time.Time
+	// LastHeartbeat is when the last beat came that a heartbeat probe knows of; the zero time
+	// if there is none.
+	LastHeartbeat time.Time
 
 	// CertExpires is when the first of the certificates that the server showed last expires;
 	// the zero time if it has shown none.

@@ -28,10 +28,11 @@ type target struct {
 	mu    sync.Mutex
 	state gate.Target
 	life  life
-	flags flags // as counted in the tally
-	since since // when each flag changed
-	held  bool  // as last told to the source
-	slots int8  // in use by its probes; guarded by slots.mu
+	beats *beats // nil if there is no heartbeat probe
+	flags flags  // as counted in the tally
+	since since  // when each flag changed
+	held  bool   // as last told to the source
+	slots int8   // in use by its probes; guarded by slots.mu
 	// instanceChanged says that the instance has changed since the last publication.
 	instanceChanged bool
 	// retired is not nil once a reload has replaced or removed the target, which then no
@@ -49,6 +50,7 @@ func newTarget(m *Manager, c *config.Target, source instance.Source, before *tar
 		source: source,
 		life:   life{startup: -1},
 		scrub:  NewScrubber(c),
+		beats:  newBeats(c, before),
 	}
 	probes := 0
 	for range c.All() {
@@ -57,17 +59,18 @@ func newTarget(m *Manager, c *config.Target, source instance.Source, before *tar
 	t.workers = make([]*worker, 0, probes)
 	var numbers [gate.NumKinds]uint8
 	for k, p := range c.All() {
-		t.workers = append(t.workers, &worker{
+		w := &worker{
 			target:  t,
 			kind:    k,
 			number:  numbers[k],
 			probe:   p,
-			action:  newAttempt(m, c, p, source),
 			stopped: m.terminating && k != gate.Readiness,
 
 			standing: fresh,
 			files:    uint8(filesOf(c, p)),
-		})
+		}
+		w.action = w.newAttempt()
+		t.workers = append(t.workers, w)
 		numbers[k]++
 	}
 	now := time.Now()
@@ -117,13 +120,17 @@ func paramsOf(p *config.Probe) gate.Params {
 	}
 }
 
-// newAttempt returns what an attempt of a probe does. A command runs inside the target if
-// the source can run commands there (kubelet rule 11.5).
-func newAttempt(m *Manager, c *config.Target, p *config.Probe, source instance.Source) action.Func {
-	if runner := source.Runner(); runner != nil && p.Exec != nil {
-		return exec.NewIn(runner, c, p)
+// newAttempt returns what an attempt of the probe does. A command runs inside the target if
+// the source can run commands there (kubelet rule 11.5). A heartbeat has the beats of the target.
+func (w *worker) newAttempt() action.Func {
+	t := w.target
+	if w.probe.Heartbeat != nil {
+		return w.beat
 	}
-	return m.newAction(c, p)
+	if runner := t.source.Runner(); runner != nil && w.probe.Exec != nil {
+		return exec.NewIn(runner, t.cfg, w.probe)
+	}
+	return t.m.newAction(t.cfg, w.probe)
 }
 
 // logger returns a logger that names the target. Each call makes a new one: ten thousand

@@ -4,7 +4,7 @@
 package frompod
 
 // foreignKeys are the keys of a probe that a configuration has and a Pod has not.
-var foreignKeys = []string{"unhealthyPeriodSeconds"}
+var foreignKeys = []string{"heartbeat", "unhealthyPeriodSeconds"}
 
 // foreign reports the keys of a probe that an API server would not take.
 func (c *converter) foreign(probe place) {

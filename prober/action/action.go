@@ -3,8 +3,9 @@
 
 // Package action defines what an attempt returns: an Outcome with a Reason, or an error if the
 // attempt says nothing about its target. The packages httpget, tcpsocket, grpc and exec
-// implement the actions, each with the kubelet's exact behaviour. Package prober has the table
-// of all actions, and decides when to make an attempt.
+// implement the kubelet's actions, each with its exact behaviour; package heartbeat implements an
+// action of the agent's own. Package prober has the table of all actions, and decides when to
+// make an attempt.
 package action
 
 import (
@@ -32,6 +33,8 @@ const (
 	ExitCode          Reason = "exit_code"
 	Signal            Reason = "signal"
 	ExecStart         Reason = "exec_start"
+	NoHeartbeat       Reason = "no_heartbeat"
+	HeartbeatLate     Reason = "heartbeat_late"
 	LocalFile         Reason = "local_file"
 	AgentLate         Reason = "agent_late"
 	Other             Reason = "other"
