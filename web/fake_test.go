@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,6 +37,8 @@ type fake struct {
 	targetCalls         int
 	probed, newInstance []string
 	asked               []string
+	beats               []string // "target/probe" of each beat that has found its probe
+	heartbeats          []string // "target/probe" of the probes that beats have
 	onRemoved           func()
 }
 
@@ -87,6 +90,15 @@ func (f *fake) Probe(name string) bool {
 	_, ok := f.Target(name, prober.Brief)
 	f.probed = append(f.probed, name)
 	return ok
+}
+
+func (f *fake) Beat(name, probe string) bool {
+	place := name + "/" + probe
+	if !slices.Contains(f.heartbeats, place) {
+		return false
+	}
+	f.beats = append(f.beats, place)
+	return true
 }
 
 func (f *fake) Terminate() { f.terminating++ }

@@ -82,12 +82,13 @@ type Instance struct {
 
 // Probe is one probe of a target: its configuration and its state.
 type Probe struct {
-	// Kind is startup, readiness or liveness, Action exec, httpGet, tcpSocket or grpc. Name
-	// is that of a member of a list, absent for the only probe of its kind.
+	// Kind is startup, readiness or liveness, Action exec, httpGet, tcpSocket, grpc or
+	// heartbeat. Name is that of a member of a list, absent for the only probe of its kind.
 	Kind   string `json:"kind"`
 	Name   string `json:"name,omitempty"`
 	Action string `json:"action"`
-	// Address is the URL, or host and port, that the probe asks, without secrets.
+	// Address is the URL, or host and port, that the probe asks, without secrets, or the
+	// file or path of a heartbeat.
 	Address string `json:"address,omitempty"`
 
 	InitialDelay     float64 `json:"initial_delay_seconds"`
@@ -124,6 +125,8 @@ type Probe struct {
 	NextTurn    time.Time `json:"next_turn,omitzero"`
 	// CertExpires is when the first of the certificates that the server showed last expires.
 	CertExpires time.Time `json:"tls_earliest_cert_expiry,omitzero"`
+	// LastHeartbeat is when the last beat came that a heartbeat probe knows of.
+	LastHeartbeat time.Time `json:"last_heartbeat,omitzero"`
 
 	// Attempts are the last attempts, LastFailures the last attempts that did not succeed.
 	// Both are oldest first, and equal attempts in a row share an entry.
@@ -250,13 +253,14 @@ func newProbe(p *prober.ProbeStatus) Probe {
 			Unknown:    p.Unknown,
 			Reasons:    make(map[string]uint64, len(p.Failures)),
 		},
-		Transitions:  p.Transitions,
-		LastRun:      p.LastRun.UTC(),
-		NextTurn:     p.NextTurn.UTC(),
-		CertExpires:  p.CertExpires.UTC(),
-		Attempts:     newAttempts(p.Attempts),
-		LastFailures: newAttempts(p.LastFailures),
-		Recent:       make([]Mark, len(p.Marks)),
+		Transitions:   p.Transitions,
+		LastRun:       p.LastRun.UTC(),
+		NextTurn:      p.NextTurn.UTC(),
+		CertExpires:   p.CertExpires.UTC(),
+		LastHeartbeat: p.LastHeartbeat.UTC(),
+		Attempts:      newAttempts(p.Attempts),
+		LastFailures:  newAttempts(p.LastFailures),
+		Recent:        make([]Mark, len(p.Marks)),
 	}
 	if p.FirstFailure != nil {
 		out.FirstFailure = new(newAttempt(p.FirstFailure))

@@ -27,7 +27,12 @@ func foreign(r *http.Request) string {
 	if !fromLoopback(r) {
 		return "Only a command on the agent's own machine or in its pod may send this request, from 127.0.0.1 or ::1."
 	}
-	// Browsers send the first two headers with every POST. Proxies send one of the others.
+	return passedOn(r)
+}
+
+// passedOn returns why a request from this machine may serve somebody elsewhere, empty if nothing
+// says so. Browsers send the first two headers with every POST. Proxies send one of the others.
+func passedOn(r *http.Request) string {
 	for _, header := range [...]string{"Origin", "Sec-Fetch-Site", "Forwarded", "X-Forwarded-For", "Via"} {
 		if r.Header.Get(header) != "" {
 			return "Browsers and proxies may not send this request: it has the header " + header + "."

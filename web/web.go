@@ -46,6 +46,9 @@ type Prober interface {
 	// Probe makes each probe of a target take a turn now, false if there is no such
 	// target.
 	Probe(name string) bool
+	// Beat records a beat of a target, for its heartbeat probes without a file that have this
+	// name or, if probe is empty, that have none. It returns false if there is no such probe.
+	Beat(name, probe string) bool
 	// Terminate reports that the pod is being deleted: liveness and startup probes end
 	// for good, readiness goes on.
 	Terminate()
@@ -156,34 +159,35 @@ func free(p string, taken ...string) error {
 		return errors.New("must be a path of letters, digits and -._~ that begins with /")
 	}
 	first, _, _ := strings.Cut(p[1:], "/")
-	taken = append(append(taken, "-"), HealthEndpoints()...)
+	taken = append(append(taken, "-", heartbeatEndpoint), HealthEndpoints()...)
 	if slices.Contains(taken, first) {
 		return fmt.Errorf("/%s is taken", first)
 	}
 	return nil
 }
 
-// HealthHandler answers only the health endpoints.
+// HealthHandler answers only the health endpoints and beats.
 func (s *Server) HealthHandler() http.Handler {
 	mux := http.NewServeMux()
-	s.addHealthEverywhere(mux)
+	s.addHealthEverywhere(mux, http.HandlerFunc(refuseBeat))
 	return guard(mux)
 }
 
 // addHealthEverywhere adds the health endpoints at the root, where a kubelet asks,
-// and under the prefix, where everything else is.
-func (s *Server) addHealthEverywhere(mux *http.ServeMux) {
-	s.addHealth(mux, "")
-	if s.prefix != "" {
-		s.addHealth(mux, s.prefix)
+// and under the prefix, where everything else is. Likewise it adds the endpoint for beats;
+// elsewhere answers clients that are not beside the agent.
+func (s *Server) addHealthEverywhere(mux *http.ServeMux, elsewhere http.Handler) {
+	for _, prefix := range slices.Compact([]string{"", s.prefix}) {
+		s.addHealth(mux, prefix)
+		s.addHeartbeat(mux, prefix, elsewhere)
 	}
 }
 
-// Handler answers all requests: the health endpoints at the root and under the prefix,
-// everything else under the prefix.
+// Handler answers all requests: the health endpoints and beats at the root and under the
+// prefix, everything else under the prefix.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
-	s.addHealthEverywhere(mux)
+	s.addHealthEverywhere(mux, s.lifecycle(s.beat))
 	if s.prefix != "" {
 		mux.Handle("GET /{$}", http.RedirectHandler(s.prefix+"/", http.StatusFound))
 	}
