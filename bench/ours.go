@@ -75,7 +75,7 @@ func configuration(s spec, n int, period time.Duration, kinds []string) string {
 	b.WriteString("targets:\n")
 	for i := range n {
 		host, port := "127.0.0.1", ""
-		if s.Action != actionExec {
+		if s.Action != actionExec && s.Action != actionBeat {
 			host, port, _ = net.SplitHostPort(s.address(i)) // the address of a listener has both
 		}
 		fmt.Fprintf(&b, "- name: target-%d\n  host: %s\n  labels: {team: payments}\n", i, host)
@@ -84,24 +84,27 @@ func configuration(s spec, n int, period time.Duration, kinds []string) string {
 		}
 		for _, k := range kinds {
 			fmt.Fprintf(&b, "  %sProbe:\n    periodSeconds: %v\n    timeoutSeconds: %v\n    %s\n",
-				k, period.Seconds(), attemptTimeout.Seconds(), stanza(s.Action, port, s.CA))
+				k, period.Seconds(), attemptTimeout.Seconds(), stanza(&s, i, port))
 		}
 	}
 	return b.String()
 }
 
-func stanza(action, port, ca string) string {
-	switch action {
+// stanza returns the action of probe i.
+func stanza(s *spec, i int, port string) string {
+	switch s.Action {
 	case actionHTTP:
 		return "httpGet: {path: /, port: " + port + "}"
 	case actionHTTPS:
 		return "httpGet: {path: /, scheme: HTTPS, port: " + port + "}"
 	case actionVerified:
-		return "httpGet: {path: /, scheme: HTTPS, port: " + port + ", tlsConfig: {caFile: " + ca + ", serverName: " + serverName + "}}"
+		return "httpGet: {path: /, scheme: HTTPS, port: " + port + ", tlsConfig: {caFile: " + s.CA + ", serverName: " + serverName + "}}"
 	case actionTCP:
 		return "tcpSocket: {port: " + port + "}"
 	case actionGRPC:
 		return "grpc: {port: " + port + "}"
+	case actionBeat:
+		return "heartbeat: {file: " + s.address(i) + ", maxAgeSeconds: 3600}"
 	}
 	return "exec: {command: [" + command + "]}"
 }

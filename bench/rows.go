@@ -41,6 +41,7 @@ func allRows() []row {
 		{name: "grpc-rate", title: "grpc, 1,000/s", action: actionGRPC, probes: 1000, period: time.Second, goal: 0.35, sides: three, run: compare},
 		{name: "grpc-flat", title: "grpc, as fast as it goes", action: actionGRPC, probes: fast, goal: 0.40, allocs: 40, sides: three, run: compare},
 		{name: "exec-flat", title: "exec, the parent's share", action: actionExec, probes: 4, goal: 0.80, sides: three, run: compare},
+		{name: "heartbeat-flat", title: "heartbeat of a file, as fast as it goes", action: actionBeat, probes: fast, goal: 10, run: beats},
 		{name: "idle", title: "resident bytes of an idle probe, 10,000 × 3", action: actionHTTP, probes: many, period: time.Hour, goal: 1500, run: idleProbe},
 		{name: "late-10s", title: "lateness p99, 10,000 httpGet at 10 s", action: actionHTTP, probes: many, period: 10 * time.Second, goal: 5, run: late},
 		{name: "late-1s", title: "lateness p99, 10,000 httpGet at 1 s", action: actionHTTP, probes: many, period: time.Second, goal: 50, run: late},

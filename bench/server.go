@@ -37,7 +37,8 @@ const hosts = 64
 // endpoints are the addresses of the target server, by action.
 type endpoints map[string][]string
 
-// These are the measured actions. https is httpGet over TLS, and verified is https with a tlsConfig.
+// These are the measured actions. https is httpGet over TLS, and verified is https with a tlsConfig. A
+// heartbeat asks no server: its addresses are files.
 const (
 	actionHTTP     = "http"
 	actionHTTPS    = "https"
@@ -45,6 +46,7 @@ const (
 	actionTCP      = "tcp"
 	actionGRPC     = "grpc"
 	actionExec     = "exec"
+	actionBeat     = "heartbeat"
 )
 
 // authority is the key of endpoints for the file with the certificate of https, whose name is
