@@ -22,7 +22,7 @@ import (
 )
 
 // The compose example comes up and does what its page says. The application is restarted when
-// it crashes and when it hangs, no other service is restarted, and Prometheus has all metrics.
+// it crashes and when it hangs, so is the worker, no other service is restarted, and Prometheus has all metrics.
 func TestCompose(t *testing.T) {
 	w := newDockerWorld(t)
 	w.composeImages(t)
@@ -52,7 +52,7 @@ func TestCompose(t *testing.T) {
 		return w.docker(t, "inspect", "--format", "{{.State.StartedAt}}", "shop-"+service+"-1")
 	}
 	others := func() (all string) {
-		for _, service := range []string{"net", "prober", "restarter", "prometheus", "alertmanager"} {
+		for _, service := range []string{"net", "worker", "prober", "restarter", "prometheus", "alertmanager"} {
 			all += service + " " + started(service) + "\n"
 		}
 		return all
@@ -125,6 +125,14 @@ func TestCompose(t *testing.T) {
 	}
 	if n := acts(); n != 2 {
 		t.Errorf("the restarter acted %d times, want 2:\n%s", n, logs())
+	}
+
+	// The worker has no port. It hangs, so its beats end, and the restarter restarts the worker.
+	was = started("worker")
+	w.docker(t, "kill", "--signal", "STOP", "shop-worker-1")
+	testutil.Within(t, 60*time.Second, "the worker restarts", func() bool { return started("worker") != was })
+	if n := acts(); n != 3 || !strings.Contains(logs(), "heartbeat_late") {
+		t.Errorf("the restarter acted %d times, want 3, and for beats:\n%s", n, logs())
 	}
 }
 
