@@ -64,8 +64,8 @@ type Exec struct {
 
 // HTTPGet asks a URL; any status from 200 to 399 is success.
 type HTTPGet struct {
-	Host     string // empty: the target's
-	Port     PortRef
+	Host     string  // empty: the target's
+	Port     PortRef // zero if the host is a socket
 	Path     string
 	Scheme   string   // HTTP or HTTPS
 	Headers  []Header // secret: values never reach a log, a page or a metric
@@ -75,13 +75,13 @@ type HTTPGet struct {
 
 // TCPSocket connects; a connection is success.
 type TCPSocket struct {
-	Host string // empty: the target's
-	Port PortRef
+	Host string  // empty: the target's
+	Port PortRef // zero if the host is a socket
 }
 
 // GRPC asks the grpc.health.v1.Health service of the target's host.
 type GRPC struct {
-	Port    int
+	Port    int // 0 if the host is a socket
 	Service string
 	Mode    string // Plaintext, TLS or empty, which is Plaintext
 	TLS     *TLS   // nil: nothing is verified
@@ -97,7 +97,8 @@ type actionKind struct {
 	share func(p *Probe, c *shared)
 	// fill writes the action without its secrets.
 	fill func(p *Probe, n *yaml.Node)
-	// endpoint returns where the action connects to by TCP. It is nil if it does not.
+	// endpoint returns where the action connects to: a host and a port, or a socket and 0. It is
+	// nil if the action does not connect.
 	endpoint func(p *Probe, host string) (string, int)
 }
 
@@ -134,7 +135,7 @@ var actions = []actionKind{
 		share:  func(p *Probe, c *shared) { p.TCPSocket = one(c.sockets, *p.TCPSocket, p.TCPSocket) },
 		fill: func(p *Probe, n *yaml.Node) {
 			addText(n, "host", p.TCPSocket.Host)
-			add(n, "port", p.TCPSocket.Port.node())
+			addPort(n, p.TCPSocket.Port)
 		},
 		endpoint: func(p *Probe, host string) (string, int) {
 			return cmp.Or(p.TCPSocket.Host, host), p.TCPSocket.Port.Number
@@ -143,10 +144,10 @@ var actions = []actionKind{
 	{
 		name:   "grpc",
 		is:     func(p *Probe) bool { return p.GRPC != nil },
-		decode: func(d *decoder, v value, p *Probe, _ *Target) { p.GRPC = d.grpc(v) },
+		decode: func(d *decoder, v value, p *Probe, t *Target) { p.GRPC = d.grpc(v, t) },
 		share:  func(p *Probe, c *shared) { p.GRPC = one(c.grpcs, *p.GRPC, p.GRPC) },
 		fill: func(p *Probe, n *yaml.Node) {
-			add(n, "port", integer(int64(p.GRPC.Port)))
+			addPort(n, PortRef{Number: p.GRPC.Port})
 			add(n, "service", text(p.GRPC.Service))
 			addText(n, "mode", p.GRPC.Mode)
 			addTLS(n, p.GRPC.TLS)
@@ -231,9 +232,10 @@ func (d *decoder) httpGet(v value, t *Target) *HTTPGet {
 		return nil
 	}
 	path, _ := d.str(o.get("path"))
+	host := d.probeHost(o.get("host"))
 	h := &HTTPGet{
-		Host:     d.probeHost(o.get("host")),
-		Port:     d.portRef(o.get("port"), t.Ports),
+		Host:     host,
+		Port:     d.portAt(o.get("port"), cmp.Or(host, t.Host), t.Ports),
 		Path:     cmp.Or(path, "/"),
 		Scheme:   cmp.Or(d.scheme(o.get("scheme")), "HTTP"),
 		Headers:  d.headers(o.get("httpHeaders")),
@@ -244,7 +246,7 @@ func (d *decoder) httpGet(v value, t *Target) *HTTPGet {
 		if h.Scheme == "HTTPS" {
 			d.wrong(v, "must not be HTTP2 with scheme HTTPS")
 		}
-		if h.Host != "" {
+		if h.Host != "" && !meansSocket(h.Host) {
 			d.wrong(v, "must not be HTTP2 together with host")
 		}
 	}
@@ -274,19 +276,21 @@ func (d *decoder) tcpSocket(v value, t *Target) *TCPSocket {
 	if !ok {
 		return nil
 	}
-	return &TCPSocket{Host: d.probeHost(o.get("host")), Port: d.portRef(o.get("port"), t.Ports)}
+	host := d.probeHost(o.get("host"))
+	return &TCPSocket{Host: host, Port: d.portAt(o.get("port"), cmp.Or(host, t.Host), t.Ports)}
 }
 
-func (d *decoder) grpc(v value) *GRPC {
+func (d *decoder) grpc(v value, t *Target) *GRPC {
 	o, ok := d.object(v, "port", "service", "mode", "tlsConfig")
 	if !ok {
 		return nil
 	}
 	service, _ := d.str(o.get("service"))
-	g := &GRPC{
-		Port:    d.portNumber(o.get("port")),
-		Service: service,
-		Mode:    d.enum(o.get("mode"), "Plaintext", "TLS"),
+	g := &GRPC{Service: service, Mode: d.enum(o.get("mode"), "Plaintext", "TLS")}
+	if v := o.get("port"); meansSocket(t.Host) {
+		d.noPort(v)
+	} else {
+		g.Port = d.portNumber(v)
 	}
 	g.TLS = d.tls(o.get("tlsConfig"), g.Mode == "TLS", "mode: TLS")
 	return g
@@ -302,7 +306,7 @@ func (e *Exec) fill(n *yaml.Node) {
 
 func (h *HTTPGet) fill(n *yaml.Node) {
 	addText(n, "host", h.Host)
-	add(n, "port", h.Port.node())
+	addPort(n, h.Port)
 	path := h.Path
 	if user, ok := userinfo(path); ok {
 		path = strings.Replace(path, user+"@", redacted+"@", 1)

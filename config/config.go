@@ -22,7 +22,7 @@ type Config struct {
 // Target is a target with its probes; it has at least one probe.
 type Target struct {
 	Name     string
-	Host     string
+	Host     string // a name, an IP address, or unix:// and the path of a socket
 	Ports    []Port
 	Env      []EnvVar // secret: values never reach a log, a page or a metric
 	Labels   []Label  // sorted by name, no name twice
@@ -159,7 +159,8 @@ type Instance struct {
 	Socket    string // path of the daemon's socket
 }
 
-// Listener is a TCP socket that a target listens on.
+// Listener is a socket that a target listens on: a TCP socket or, if SocketPath knows the host, a
+// Unix socket without a port.
 type Listener struct {
 	Host string
 	Port int
@@ -167,7 +168,7 @@ type Listener struct {
 
 // The instance sources.
 const (
-	sourceAuto = "auto" // the listener for a target on this machine with a TCP port, else static
+	sourceAuto = "auto" // the listener for a target on this machine with a port or a socket, else static
 
 	SourceStatic     = "static"     // one instance for ever
 	SourceListener   = "listener"   // inferred from listening sockets
@@ -179,5 +180,5 @@ const (
 // PortRef is a port as the file gives it, by number or by name.
 type PortRef struct {
 	Name   string // empty if it was given by number
-	Number int    // 1 to 65535; resolved from the name at load
+	Number int    // 1 to 65535, resolved from the name at load; 0: no port
 }

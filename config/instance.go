@@ -98,6 +98,10 @@ func (d *decoder) listener(o object, i *Instance, t *Target) {
 	if v := o.get("refreshSeconds"); i.Refresh < lowestRefresh {
 		d.wrong(v, "must be greater than or equal to %s, is %s", formatSeconds(lowestRefresh), formatSeconds(i.Refresh))
 	}
+	if v := o.get("ports"); v.set() && meansSocket(t.Host) {
+		d.wrong(v, "must not be set: the target's host is a socket, which has no ports")
+		return
+	}
 	for _, item := range d.list(o.get("ports")) {
 		p := d.portRef(item, t.Ports)
 		i.Ports = append(i.Ports, p)
@@ -114,7 +118,7 @@ func (d *decoder) listeners(v value, t *Target) {
 	}
 	if len(i.Ports) == 0 {
 		for _, p := range t.All() {
-			if host, port := p.endpoint(t.Host); port != 0 {
+			if host, port := p.endpoint(t.Host); port != 0 || meansSocket(host) {
 				i.addListener(host, port)
 			}
 		}
@@ -151,16 +155,34 @@ func (d *decoder) choose(i *Instance) {
 		}
 	default:
 		i.Source = SourceListener
-		ports := make([]string, len(local))
-		for n, l := range local {
-			ports[n] = strconv.Itoa(l.Port)
-		}
-		i.Why = d.shared.text(fmt.Sprintf("host %s is local, watching the listeners of TCP %s", local[0].Host, strings.Join(ports, ", ")))
+		i.Why = d.shared.text(watching(local))
 		i.Listeners = d.shared.listening(local)
 		return
 	}
 	// No setting of the listener stays: static has none.
 	*i = Instance{Source: SourceStatic, Auto: true, Why: d.shared.text(i.Why)}
+}
+
+// watching says which sockets of this machine a listener watches.
+func watching(local []Listener) string {
+	var ports, sockets []string
+	host := ""
+	for _, l := range local {
+		if path, ok := SocketPath(l.Host); ok {
+			sockets = append(sockets, path)
+			continue
+		}
+		host = cmp.Or(host, l.Host)
+		ports = append(ports, strconv.Itoa(l.Port))
+	}
+	var parts []string
+	if len(ports) > 0 {
+		parts = append(parts, fmt.Sprintf("host %s is local, watching the listeners of TCP %s", host, strings.Join(ports, ", ")))
+	}
+	if len(sockets) > 0 {
+		parts = append(parts, "watching the socket "+strings.Join(sockets, ", "))
+	}
+	return strings.Join(parts, ", and ")
 }
 
 // IsLocalhost reports whether a host name always means this machine (RFC 6761), so
@@ -171,8 +193,11 @@ func IsLocalhost(name string) bool {
 }
 
 // isLocal reports whether a host is this machine, as far as the agent can know without
-// asking a name server.
+// asking a name server. A socket always is.
 func (d *decoder) isLocal(host string) bool {
+	if meansSocket(host) {
+		return true
+	}
 	addr, err := netip.ParseAddr(host)
 	if err != nil {
 		return IsLocalhost(host)
@@ -199,8 +224,8 @@ func (i *Instance) addListener(host string, port int) {
 	}
 }
 
-// endpoint returns the host and port to which a probe connects by TCP, port 0 if it
-// does not.
+// endpoint returns the host and port to which a probe connects: port 0 for a socket, and no host if
+// the probe does not connect.
 func (p *Probe) endpoint(host string) (string, int) {
 	if a := p.kind(); a != nil && a.endpoint != nil {
 		return a.endpoint(p, host)
@@ -291,9 +316,7 @@ func (i *Instance) node() *yaml.Node {
 		add(n, "refreshSeconds", scalar(formatSeconds(i.Refresh)))
 	}
 	addText(n, "pidFile", i.PIDFile)
-	if i.Port.Number != 0 {
-		add(n, "port", i.Port.node())
-	}
+	addPort(n, i.Port)
 	addText(n, "match", i.Match)
 	addText(n, "container", i.Container)
 	if i.Label.Name != "" {

@@ -126,6 +126,10 @@ func (d *decoder) host(v value, unset string) string {
 	case !ok:
 	case s == "":
 		d.wrong(v, "must not be empty")
+	case meansSocket(s):
+		if problem := socketProblem(s); problem != "" {
+			d.wrong(v, "%s", problem)
+		}
 	case !validHost(s):
 		d.wrong(v, "must be a host name or an IP address, without scheme, port and brackets")
 	}

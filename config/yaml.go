@@ -115,6 +115,13 @@ func (r PortRef) node() *yaml.Node {
 	return integer(int64(r.Number))
 }
 
+// addPort adds a port unless the host is a socket.
+func addPort(n *yaml.Node, p PortRef) {
+	if p.Number != 0 {
+		add(n, "port", p.node())
+	}
+}
+
 // unsubstituted returns s in the form that a key with ${NAME} substitution needs.
 func unsubstituted(s string) string { return strings.ReplaceAll(s, "${", "$${") }
 

@@ -22,6 +22,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/prober/action/dial"
 )
 
+func TestMain(m *testing.M) { actiontest.Main(m) }
+
 // Each action that the file can have has an implementation, and no other action has.
 func TestActionsAreThoseOfTheFile(t *testing.T) {
 	names := config.ActionNames()
@@ -44,10 +46,16 @@ func TestAddress(t *testing.T) {
 		"db:8080":                            {TCPSocket: &config.TCPSocket{Port: port, Host: "db"}},
 		"[::1]:9000":                         {GRPC: &config.GRPC{Port: 9000}},
 		"":                                   {Exec: &config.Exec{Command: []string{"true"}}},
+		"http://<redacted>@localhost/x over unix:///run/a.sock": {HTTPGet: &config.HTTPGet{Path: "//u:p@h/x", Scheme: "HTTP", Host: "unix:///run/a.sock"}},
+		"unix:///run/a.sock": {TCPSocket: &config.TCPSocket{Host: "unix:///run/a.sock"}},
 	} {
 		if got := addressOf(target, p); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+	socket := &config.Target{Host: "unix:///run/a.sock"}
+	if got := addressOf(socket, &config.Probe{GRPC: &config.GRPC{}}); got != socket.Host {
+		t.Errorf("got %q, want %q", got, socket.Host)
 	}
 }
 

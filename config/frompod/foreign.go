@@ -3,6 +3,8 @@
 
 package frompod
 
+import "github.com/prober-exporter/prober_exporter/config"
+
 // foreignKeys are the keys of a probe that a configuration has and a Pod has not.
 var foreignKeys = []string{"heartbeat", "unhealthyPeriodSeconds"}
 
@@ -13,4 +15,14 @@ func (c *converter) foreign(probe place) {
 			c.wrong(p.node.Line, p.path, "unknown key: a Pod has no such key")
 		}
 	}
+	for _, action := range []string{"httpGet", "tcpSocket"} {
+		if p := probe.get(action).get("host"); p.node != nil && isSocket(p.node.Value) {
+			c.wrong(p.node.Line, p.path, "must be a host name or an IP address: a Pod has no probe of a Unix socket")
+		}
+	}
+}
+
+func isSocket(host string) bool {
+	_, ok := config.SocketPath(host)
+	return ok
 }

@@ -25,6 +25,10 @@ var (
 	ErrNotHTTP2  = errors.New("the answer is not HTTP/2")
 )
 
+// ErrLocalFile marks the error of a file that the agent itself needs: such an error says nothing about
+// the target.
+var ErrLocalFile = errors.New("local file")
+
 // errnoReason is a group of system errors with one reason.
 type errnoReason struct {
 	reason Reason
@@ -161,6 +165,8 @@ func Failed(ctx context.Context, err error, text string) (Outcome, error) {
 		return CutShort(ctx)
 	case Exhausted(err):
 		return Outcome{Reason: Other, Output: Clip(text)}, fmt.Errorf("the agent is out of resources: %w", err)
+	case errors.Is(err, ErrLocalFile):
+		return Outcome{Reason: LocalFile, Output: Clip(text)}, fmt.Errorf("the agent could not do its part: %w", err)
 	}
 	return Outcome{Reason: Classify(err), Output: Clip(text)}, nil
 }

@@ -23,7 +23,7 @@ const HelperEnv = "PROBER_EXPORTER_TEST_HELPER"
 // Main is for a TestMain. It runs the tests, or the helper that the environment names.
 func Main(m *testing.M, helpers ...map[string]func(args []string)) {
 	if name := os.Getenv(HelperEnv); name != "" {
-		for _, some := range append(helpers, map[string]func([]string){"serve": serveApart}) {
+		for _, some := range append(helpers, map[string]func([]string){"serve": serveApart, "serve-unix": serveUnixApart}) {
 			if run := some[name]; run != nil {
 				run(os.Args[1:])
 				os.Exit(0)

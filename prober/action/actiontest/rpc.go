@@ -49,6 +49,16 @@ func (health) Check(ctx context.Context, r *healthpb.HealthCheckRequest) (*healt
 // RPC starts a gRPC server, over TLS if encrypted, with the health service if healthy.
 func RPC(t testing.TB, encrypted, healthy bool) string {
 	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return RPCOn(t, l, encrypted, healthy)
+}
+
+// RPCOn is like RPC, but on a listener of the caller, which RPCOn closes.
+func RPCOn(t testing.TB, l net.Listener, encrypted, healthy bool) string {
+	t.Helper()
 	var options []grpc.ServerOption
 	if encrypted {
 		certificate := WebServer(t, nil, Protocols((*http.Protocols).SetHTTP1), true).TLS.Certificates[0]
@@ -58,11 +68,7 @@ func RPC(t testing.TB, encrypted, healthy bool) string {
 	if healthy {
 		healthpb.RegisterHealthServer(s, health{})
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	go s.Serve(l)
 	t.Cleanup(s.Stop)
-	return l.Addr().String()
+	return Address(l)
 }

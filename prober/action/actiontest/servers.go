@@ -85,7 +85,17 @@ func Web(t testing.TB, h http.Handler) string {
 // WebServer serves h over p, and over TLS if encrypted.
 func WebServer(t testing.TB, h http.Handler, p *http.Protocols, encrypted bool) *httptest.Server {
 	t.Helper()
+	return WebServerOn(t, nil, h, p, encrypted)
+}
+
+// WebServerOn is like WebServer, but on a listener of the caller, unless that is nil.
+func WebServerOn(t testing.TB, l net.Listener, h http.Handler, p *http.Protocols, encrypted bool) *httptest.Server {
+	t.Helper()
 	s := httptest.NewUnstartedServer(h)
+	if l != nil {
+		s.Listener.Close()
+		s.Listener = l
+	}
 	s.Config.Protocols = p
 	s.EnableHTTP2 = p.HTTP2()
 	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
@@ -127,7 +137,7 @@ func RawOn(t testing.TB, l net.Listener, serve func(net.Conn)) string {
 			}()
 		}
 	}()
-	return l.Addr().String()
+	return Address(l)
 }
 
 // Say returns a raw server that reads the client's first bytes, answers with text and hangs up.
@@ -144,8 +154,11 @@ func Mute(conn net.Conn) { io.Copy(io.Discard, conn) }
 // ClosedPort returns an address where nobody listens.
 func ClosedPort(t testing.TB) string { return "127.0.0.1:" + testutil.Port(t) }
 
-// Split splits an address into host and port.
+// Split splits an address into host and port; a Unix socket has no port.
 func Split(address string) (host string, port int) {
+	if strings.HasPrefix(address, "unix:") {
+		return address, 0
+	}
 	host, number, err := net.SplitHostPort(address)
 	if err != nil {
 		panic(err)

@@ -51,6 +51,39 @@ func BlackHole(t *testing.T) string {
 	return ""
 }
 
+// Crowded listens on a Unix socket until nobody else can connect, and returns its path. Each call of
+// accept makes room for one connection.
+func Crowded(t *testing.T) (path string, accept func()) {
+	t.Helper()
+	path = Socket(t)
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(fd) })
+	if err := errors.Join(unix.Bind(fd, &unix.SockaddrUnix{Name: path}), unix.Listen(fd, 0)); err != nil {
+		t.Fatal(err)
+	}
+	for range 8 {
+		conn, err := net.Dial("unix", path)
+		if errors.Is(err, unix.EAGAIN) {
+			return path, func() {
+				if waiting, _, err := unix.Accept(fd); err != nil {
+					t.Error(err)
+				} else {
+					t.Cleanup(func() { unix.Close(waiting) })
+				}
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+	}
+	needs.Missing(t, "a Unix socket whose queue fills")
+	return "", nil
+}
+
 // Descriptors returns how many files this process has open.
 func Descriptors(t testing.TB) int {
 	t.Helper()

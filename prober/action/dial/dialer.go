@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -72,6 +73,9 @@ func Name(ctx context.Context, d *net.Dialer, address string, watch *Stopwatch, 
 // own: an abandoned dial runs on for minutes, and a connection may be closed after the call has
 // returned. Close ends all of them.
 type Conns struct {
+	// Socket is the path of the Unix socket to which all connections go; empty for addresses.
+	Socket string
+
 	watch  *Stopwatch
 	ctx    context.Context // of the dials
 	cancel context.CancelFunc
@@ -144,7 +148,7 @@ func (c *Conns) Dial(ctx context.Context, _, address string) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(c.ctx, cancel)()
-	raw, err := Name(ctx, NewDialer(), address, c.watch, false)
+	raw, err := c.connect(ctx, address)
 	if err != nil {
 		c.release(nil)
 		return nil, err
@@ -159,6 +163,14 @@ func (c *Conns) Dial(ctx context.Context, _, address string) (net.Conn, error) {
 		return nil, net.ErrClosed
 	}
 	return made, nil
+}
+
+// connect connects to the socket or, without one, to an address.
+func (c *Conns) connect(ctx context.Context, address string) (net.Conn, error) {
+	if c.Socket != "" {
+		return Unix(ctx, c.Socket, c.watch, time.Time{})
+	}
+	return Name(ctx, NewDialer(), address, c.watch, false)
 }
 
 // Adopt makes c responsible for a connection that somebody else has dialed.
@@ -253,10 +265,10 @@ func HostPort(host string, port int) string {
 	return net.JoinHostPort(host, strconv.Itoa(port))
 }
 
-// isName reports whether a host must be looked up.
+// isName reports whether a host must be looked up: it is neither an IP address nor a path.
 func isName(host string) bool {
 	_, err := netip.ParseAddr(host)
-	return err != nil && host != ""
+	return err != nil && host != "" && !strings.Contains(host, "/")
 }
 
 // Files returns how many files a connection to a host has open at most: its own or, for a name,

@@ -213,11 +213,18 @@ func TestGRPCAlikeUnconnected(t *testing.T) {
 	all.Wait()
 }
 
-// A server sees the same requests from both clients, except for the time that is left.
+// A server sees the same requests from both clients, except for the time that is left. Over a Unix
+// socket the authority is localhost.
 func TestGRPCSeenAlike(t *testing.T) {
-	for _, service := range []string{"", "a.b.C"} {
+	for _, c := range []struct{ service, network, authority string }{
+		{"", "tcp", "127.0.0.1:"}, {"a.b.C", "tcp", "127.0.0.1:"}, {"", "unix", "localhost\n"}, {"a.b.C", "unix", "localhost\n"},
+	} {
 		seen := make(chan []string, 1)
-		address := actiontest.Raw(t, script(func(p *peer) {
+		l, err := net.Listen(c.network, map[string]string{"tcp": "127.0.0.1:0", "unix": actiontest.Socket(t)}[c.network])
+		if err != nil {
+			t.Fatal(err)
+		}
+		address := actiontest.RawOn(t, l, script(func(p *peer) {
 			var list []string
 			p.ReadMetaHeaders = hpack.NewDecoder(tableSize, nil)
 			p.WriteSettings()
@@ -255,7 +262,7 @@ func TestGRPCSeenAlike(t *testing.T) {
 			p.head(1, true, ":status", "200", "content-type", "application/grpc", "grpc-status", "5")
 		}))
 		host, port := actiontest.Split(address)
-		probe := grpcOf(port, 5*time.Second, service, "")
+		probe := grpcOf(port, 5*time.Second, c.service, "")
 		var lists []string
 		for _, f := range []action.Func{newUsual(targetOf(host), probe), New(targetOf(host), probe)} {
 			if got := actiontest.Attempt(t, f); !strings.Contains(got.Output, "NotFound") {
@@ -265,6 +272,9 @@ func TestGRPCSeenAlike(t *testing.T) {
 		}
 		if lists[0] != lists[1] {
 			t.Errorf("the usual way:\n%s\nthis way:\n%s", lists[0], lists[1])
+		}
+		if !strings.Contains(lists[1], ":authority "+c.authority) {
+			t.Errorf("%s: the authority is not %q:\n%s", c.network, c.authority, lists[1])
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/prober/action"
 	"github.com/prober-exporter/prober_exporter/prober/action/dial"
 )
@@ -123,6 +124,9 @@ func (a *attempt) talk(socket net.Conn, ready time.Time) ending {
 func (a *attempt) dial(until time.Time) (net.Conn, error) {
 	if a.literal.IsValid() {
 		return dial.IP(a.ctx, a.literal, &a.watch, until)
+	}
+	if path, isSocket := config.SocketPath(a.address); isSocket {
+		return dial.Unix(a.ctx, path, &a.watch, until)
 	}
 	ctx := a.ctx
 	if !until.IsZero() {

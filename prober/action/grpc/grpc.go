@@ -17,6 +17,7 @@ package grpc
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -46,14 +47,19 @@ type check struct {
 // New returns the action that asks a server's grpc.health.v1.Health.
 func New(t *config.Target, p *config.Probe) action.Func {
 	g := &check{
-		address: dial.HostPort(t.Host, p.GRPC.Port),
+		address: Address(t, p),
 		timeout: p.Timeout,
 		// The linger of NewDialer, set before a socket is connected, costs allocations.
 		dialer: &net.Dialer{KeepAlive: -1},
 	}
-	g.literal, _ = dial.Literal(t.Host, p.GRPC.Port)
+	authority := g.address
+	if _, isSocket := config.SocketPath(t.Host); isSocket {
+		authority = socketAuthority
+	} else {
+		g.literal, _ = dial.Literal(t.Host, p.GRPC.Port)
+	}
 	encrypted := p.GRPC.Mode == "TLS"
-	g.question = newQuestion(g.address, encrypted, p.GRPC.Service, p.Timeout)
+	g.question = newQuestion(authority, encrypted, p.GRPC.Service, p.Timeout)
 	if encrypted {
 		g.tls = tlsFor(g.authority)
 	}
@@ -63,6 +69,9 @@ func New(t *config.Target, p *config.Probe) action.Func {
 	}
 	return g.attempt
 }
+
+// socketAuthority is what grpc-go calls the server behind a Unix socket.
+const socketAuthority = "localhost"
 
 // tlsFor returns the TLS configuration of an HTTP/2 client: without verification, as in httpGet
 // over HTTPS, and with what RFC 9113 permits.
@@ -173,7 +182,7 @@ func (a *attempt) outcome(ctx context.Context) (action.Outcome, error) {
 			if a.ready && !a.watch.Over() {
 				// The connection was ready once, and the next try failed: the call fails,
 				// because it does not wait for a connection.
-				if action.Exhausted(end.err) {
+				if action.Exhausted(end.err) || errors.Is(end.err, action.ErrLocalFile) {
 					return action.Failed(ctx, end.err, end.err.Error())
 				}
 				return failedf("connect again: %v", end.err), nil
@@ -206,8 +215,13 @@ func (a *attempt) unconnected(ctx context.Context) (action.Outcome, error) {
 	return action.Failed(ctx, a.heard, text)
 }
 
-// Address returns the host and port that a probe connects to.
-func Address(t *config.Target, p *config.Probe) string { return dial.HostPort(t.Host, p.GRPC.Port) }
+// Address returns the host and port, or the socket, that a probe connects to.
+func Address(t *config.Target, p *config.Probe) string {
+	if _, isSocket := config.SocketPath(t.Host); isSocket {
+		return t.Host
+	}
+	return dial.HostPort(t.Host, p.GRPC.Port)
+}
 
 // Files returns how many files an attempt has open at most.
 func Files(t *config.Target, _ *config.Probe) int { return dial.Files(t.Host) }

@@ -45,6 +45,7 @@ var _ = func() grpclog.LoggerV2 {
 // usual is what the attempts of a grpc probe share.
 type usual struct {
 	address string
+	socket  string // the path of a Unix socket
 	target  string // the address in the form that grpc takes
 	timeout time.Duration
 	request *healthpb.HealthCheckRequest
@@ -54,11 +55,17 @@ type usual struct {
 
 // newUsual returns the action in the kubelet's way.
 func newUsual(t *config.Target, p *config.Probe) action.Func {
-	address := dial.HostPort(t.Host, p.GRPC.Port)
+	address := Address(t, p)
+	// The path is escaped so that the zone of an IPv6 address passes through.
+	target := (&url.URL{Scheme: "passthrough", Path: "/" + address}).String()
+	socket, isSocket := config.SocketPath(address)
+	if isSocket {
+		target = address
+	}
 	g := &usual{
 		address: address,
-		// The path is escaped so that the zone of an IPv6 address passes through.
-		target:  (&url.URL{Scheme: "passthrough", Path: "/" + address}).String(),
+		socket:  socket,
+		target:  target,
 		timeout: p.Timeout,
 		request: &healthpb.HealthCheckRequest{Service: p.GRPC.Service},
 		mode:    p.GRPC.Mode,
@@ -85,6 +92,7 @@ func (g *usual) attempt(ctx context.Context) (action.Outcome, error) {
 	limited, cancel := context.WithTimeout(ctx, g.timeout)
 	defer cancel()
 	conns := dial.NewConns(ctx, dial.NewStopwatch(time.Hour)) // the client keeps the time
+	conns.Socket = g.socket
 	defer conns.Close()
 
 	client, err := grpc.NewClient(g.target, append(slices.Clip(g.options),

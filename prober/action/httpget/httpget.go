@@ -65,10 +65,11 @@ func New(t *config.Target, p *config.Probe) action.Func {
 
 // newRequest returns a probe's request, which attempts do not modify.
 func newRequest(t *config.Target, h *config.HTTPGet) (*http.Request, error) {
-	if h.Port.Number < 1 || h.Port.Number > 65535 {
+	host := cmp.Or(h.Host, t.Host)
+	if _, isSocket := config.SocketPath(host); !isSocket && (h.Port.Number < 1 || h.Port.Number > 65535) {
 		return nil, fmt.Errorf("build request: invalid port number: %d", h.Port.Number)
 	}
-	target := probeURL(h, cmp.Or(h.Host, t.Host)).String()
+	target := probeURL(h, host).String()
 	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, target, http.NoBody)
 	if err != nil {
 		// Without the chain, which would contain the URL with its password.
@@ -89,7 +90,11 @@ func probeURL(h *config.HTTPGet, host string) *url.URL {
 		u = &url.URL{Path: h.Path}
 	}
 	u.Scheme = strings.ToLower(cmp.Or(h.Scheme, "http"))
-	u.Host = dial.HostPort(host, h.Port.Number)
+	if _, isSocket := config.SocketPath(host); isSocket {
+		u.Host = socketName
+	} else {
+		u.Host = dial.HostPort(host, h.Port.Number)
+	}
 	return u
 }
 
@@ -192,6 +197,7 @@ func (g *httpGet) exchange(ctx context.Context, watch *dial.Stopwatch, begun *ha
 		}
 	}
 	conns := dial.NewConns(ctx, watch)
+	conns.Socket = g.socket()
 	defer conns.Close()
 	// A stop ends the writes of HTTP/2 and TLS to a server that does not read.
 	defer context.AfterFunc(ctx, conns.Reset)()
@@ -207,7 +213,7 @@ func (g *httpGet) exchange(ctx context.Context, watch *dial.Stopwatch, begun *ha
 	// The client has no timeout: it waits only for connections, which end in time.
 	asker := &http.Client{Transport: transport, CheckRedirect: func(next *http.Request, via []*http.Request) error {
 		followTo(next, via[0].URL, headers)
-		return checkRedirect(next, via)
+		return g.checkRedirect(next, via)
 	}}
 
 	response, err := asker.Do(request.WithContext(ctx))
@@ -228,7 +234,7 @@ func (g *httpGet) exchange(ctx context.Context, watch *dial.Stopwatch, begun *ha
 	}
 	outcome := judge(response.StatusCode, body)
 	if asked := response.Request.URL; asked != request.URL && !outcome.Success {
-		outcome.Address = shownURL(asked)
+		outcome.Address = shown(asked, cmp.Or(g.probe.HTTPGet.Host, g.target.Host))
 	}
 	return outcome, nil
 }
@@ -269,10 +275,10 @@ func answerless(ctx context.Context, err error) (action.Outcome, error) {
 
 // checkRedirect follows a redirect that stays on the host of the first request; port and scheme
 // may change. A redirect to another host is itself the answer, a success with a warning, because
-// another host says nothing about this target (rule 9.12).
-func checkRedirect(next *http.Request, via []*http.Request) error {
+// another host says nothing about this target (rule 9.12). So is a redirect that leaves the socket.
+func (g *httpGet) checkRedirect(next *http.Request, via []*http.Request) error {
 	switch {
-	case next.URL.Hostname() != via[0].URL.Hostname():
+	case next.URL.Hostname() != via[0].URL.Hostname(), g.socket() != "" && leavesSocket(next.URL, via[0].URL):
 		return http.ErrUseLastResponse
 	case len(via) >= maxRedirects:
 		return action.ErrRedirects
@@ -308,7 +314,8 @@ func judge(status int, body string) action.Outcome {
 
 // Address returns the URL that a probe asks, without its userinfo.
 func Address(t *config.Target, p *config.Probe) string {
-	return shownURL(probeURL(p.HTTPGet, cmp.Or(p.HTTPGet.Host, t.Host)))
+	host := cmp.Or(p.HTTPGet.Host, t.Host)
+	return shown(probeURL(p.HTTPGet, host), host)
 }
 
 // shownURL returns a URL with "<redacted>" as its userinfo, if it has one.

@@ -38,6 +38,7 @@ func newPlan(t *config.Target, h *config.HTTPGet) (*plan, error) {
 		return nil, err
 	}
 	host := cmp.Or(h.Host, t.Host)
+	// A socket is not what its URL has for a host.
 	if !plain(request, h) || request.URL.Hostname() != host {
 		return &plan{}, nil
 	}

@@ -62,7 +62,7 @@ func (s *Source) fates() map[string]fate {
 		if len(l.holder.processes) == 0 || l.fresh || l.instance.Phase != gate.Running {
 			continue
 		}
-		if ids, inodes := l.of(s.byPort); !shared(l.sockets, ids) {
+		if ids, inodes := l.of(&s.there); !shared(l.sockets, ids) {
 			asked = append(asked, question{name, l.holder, inodes})
 		}
 	}
@@ -113,7 +113,7 @@ func (s *Source) seek() {
 		if l.holder.looked || l.fresh || !l.seen || !l.settled() {
 			continue
 		}
-		if _, inodes := l.of(s.byPort); len(inodes) > 0 {
+		if _, inodes := l.of(&s.there); len(inodes) > 0 {
 			all, targets[name] = append(all, inodes...), inodes
 		}
 	}

@@ -7,7 +7,6 @@ package listener
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -40,10 +39,11 @@ type Source struct {
 	witness witness       // nil if there is none
 	found   []proc.Socket // what the last read found
 	spare   []proc.Socket
-	byPort  map[uint16][]proc.Socket // found, by port
-	method  string                   // how the last read was done
-	readAt  time.Time                // when the last read began
-	cost    time.Duration            // how long the last read took
+	there   places // what was found, by place; changed under reading and mu
+	paths   paths
+	method  string        // how the last read was done
+	readAt  time.Time     // when the last read began
+	cost    time.Duration // how long the last read took
 
 	mu      sync.Mutex
 	targets map[string]*listening
@@ -70,7 +70,8 @@ func New(log *slog.Logger) *Source {
 		asks:    make(chan chan struct{}),
 		table:   new(proc.Sockets),
 		witness: newWitness(),
-		byPort:  map[uint16][]proc.Socket{},
+		there:   places{byPort: map[uint16][]proc.Socket{}},
+		paths:   newPaths(),
 		targets: map[string]*listening{},
 		wait:    nothingToRead,
 	}
@@ -95,6 +96,8 @@ func (s *Source) Describe(target string) instance.Details {
 	case l == nil:
 	case s.down != nil:
 		return instance.Details{Message: "cannot read listening sockets: " + s.down.Error()}
+	case s.blindness(l) != nil:
+		return instance.Details{Message: "sees no restart: cannot " + s.blindness(l).Error()}
 	case !l.seen:
 		return instance.Details{Message: "no listening socket seen yet: treated like static"}
 	case l.fresh:
@@ -109,7 +112,7 @@ func (s *Source) Describe(target string) instance.Details {
 func (s *Source) Up() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.down == nil
+	return s.down == nil && s.paths.down == nil
 }
 
 // Sees reports whether sockets can be read, and have ever shown the target.
@@ -117,7 +120,7 @@ func (s *Source) Sees(target string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.targets[target]
-	return s.down == nil && l != nil && l.seen
+	return s.down == nil && l != nil && l.seen && s.blindness(l) == nil
 }
 
 // Watch begins to watch a target, with the current sockets.
@@ -125,17 +128,23 @@ func (s *Source) Watch(t *config.Target) {
 	s.reading.Lock()
 	defer s.reading.Unlock()
 	now := time.Now()
+	these := pathsOf(t.Instance.Listeners)
+	s.mu.Lock()
+	s.paths.want(these, 1)
+	s.mu.Unlock()
 	// Ten thousand targets of one configuration need only one read.
 	if now.Sub(s.readAt) > instance.LookGap(s.cost) {
 		s.read(now)
 	}
+	s.watchPaths(these)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.targets[t.Name]
 	if l != nil {
-		l.configure(&t.Instance, s.byPort)
+		s.paths.want(pathsOf(l.listeners), -1)
+		l.configure(&t.Instance, &s.there)
 	} else {
-		l = newListening(&t.Instance, s.byPort, now)
+		l = newListening(&t.Instance, &s.there, now)
 		s.targets[t.Name] = l
 	}
 	// Nor do they need ten thousand plans.
@@ -148,7 +157,10 @@ func (s *Source) Watch(t *config.Target) {
 func (s *Source) Forget(target string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.targets, target)
+	if l := s.targets[target]; l != nil {
+		s.paths.want(pathsOf(l.listeners), -1)
+		delete(s.targets, target)
+	}
 }
 
 // wakeRun makes Run plan the next read anew.
@@ -184,6 +196,7 @@ func (s *Source) Run(ctx context.Context, changed func(target string)) error {
 		s.reading.Lock()
 		defer s.reading.Unlock()
 		s.table.Close()
+		s.paths.close()
 	}()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -250,6 +263,7 @@ func (s *Source) tell(changed func(target string)) {
 // read reads the sockets and records what has changed. The caller holds reading.
 func (s *Source) read(now time.Time) {
 	found, err := s.table.Read(s.spare[:0])
+	s.readPaths()
 	s.readAt, s.cost = now, time.Since(now)
 
 	s.setDown(err)
@@ -264,7 +278,8 @@ func (s *Source) read(now time.Time) {
 		}
 		return
 	}
-	same := s.store(found)
+	same := s.store(found) && !s.paths.changed
+	s.paths.changed = false
 	another := s.method != s.table.How()
 	s.method = s.table.How()
 	var fates map[string]fate
@@ -275,13 +290,13 @@ func (s *Source) read(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, l := range s.targets {
-		if reborn[name] {
+		if reborn[name] || l.overdue(now) && s.blindness(l) != nil {
 			s.note(name, l, func() { l.beginUnseen(now) })
 		}
 		if same && l.settled() {
 			continue
 		}
-		sockets, _ := l.of(s.byPort)
+		sockets, _ := l.of(&s.there)
 		s.note(name, l, func() {
 			if another && len(sockets) > 0 {
 				l.rebase(sockets)
@@ -290,25 +305,6 @@ func (s *Source) read(now time.Time) {
 			}
 		})
 	}
-}
-
-// store stores the sockets of a read, and reports whether they equal those of the read before.
-// The caller holds reading.
-func (s *Source) store(found []proc.Socket) (same bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	same = slices.Equal(found, s.found)
-	s.found, s.spare = found, s.found
-	if same {
-		return true
-	}
-	for port := range s.byPort {
-		delete(s.byPort, port)
-	}
-	for _, f := range found {
-		s.byPort[f.Local.Port()] = append(s.byPort[f.Local.Port()], f)
-	}
-	return false
 }
 
 // note applies change, and records news if the target's instance has changed.

@@ -5,13 +5,11 @@ package listener
 
 import (
 	"fmt"
-	"net/netip"
 	"slices"
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/gate"
-	"github.com/prober-exporter/prober_exporter/prober/instance/proc"
 )
 
 const (
@@ -52,7 +50,7 @@ type listening struct {
 
 // newListening returns a new target with the current sockets, which belong to an instance of
 // unknown age.
-func newListening(c *config.Instance, there map[uint16][]proc.Socket, now time.Time) *listening {
+func newListening(c *config.Instance, there *places, now time.Time) *listening {
 	l := &listening{listeners: c.Listeners, maxHold: c.MaxHold, refresh: c.Refresh}
 	if sockets, _ := l.of(there); len(sockets) > 0 {
 		l.sockets, l.seen = sockets, true
@@ -71,7 +69,7 @@ func unseenSince(start time.Time) gate.Instance {
 
 // configure changes the configuration. The instance stays: sockets on other ports, or read in
 // another way, do not show a restart.
-func (l *listening) configure(c *config.Instance, there map[uint16][]proc.Socket) {
+func (l *listening) configure(c *config.Instance, there *places) {
 	same := slices.Equal(l.listeners, c.Listeners)
 	l.listeners, l.maxHold, l.refresh = c.Listeners, c.MaxHold, c.Refresh
 	if sockets, _ := l.of(there); !same {
@@ -228,37 +226,6 @@ func (l *listening) wait(now time.Time) time.Duration {
 		return min(l.refresh, urgentRefresh)
 	}
 	return l.refresh
-}
-
-// of returns the sorted IDs of the target's sockets, and their inodes.
-func (l *listening) of(byPort map[uint16][]proc.Socket) (ids, inodes []uint64) {
-	for _, w := range l.listeners {
-		for _, found := range byPort[uint16(w.Port)] {
-			if serves(found, w.Host) {
-				ids, inodes = append(ids, found.ID), append(inodes, found.Inode)
-			}
-		}
-	}
-	slices.Sort(ids)
-	return slices.Compact(ids), inodes
-}
-
-// serves reports whether the socket may accept a connection to host.
-func serves(s proc.Socket, host string) bool {
-	addr := s.Local.Addr().Unmap()
-	want, err := netip.ParseAddr(host)
-	want = want.Unmap().WithZone("")
-	switch name := err != nil; {
-	case addr.IsUnspecified() && (name || want.IsUnspecified()):
-		return true // of either family
-	case addr.IsUnspecified():
-		return addr.Is4() == want.Is4() || want.Is4() && !s.V6Only
-	case !name && !want.IsUnspecified():
-		return addr.WithZone("") == want
-	case !name, config.IsLocalhost(host):
-		return addr.IsLoopback()
-	}
-	return true // a name, which the agent does not look up
 }
 
 // shared reports whether two sorted sets have an element in common.

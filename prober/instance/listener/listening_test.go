@@ -28,16 +28,16 @@ var watch = config.Instance{
 }
 
 // there returns sockets with these IDs at a port.
-func there(port uint16, ids ...uint64) map[uint16][]proc.Socket {
+func there(port uint16, ids ...uint64) *places {
 	found := make([]proc.Socket, len(ids))
 	for i, id := range ids {
 		found[i] = proc.Socket{ID: id, Local: netip.AddrPortFrom(netip.IPv4Unspecified(), port)}
 	}
-	return map[uint16][]proc.Socket{port: found}
+	return &places{byPort: map[uint16][]proc.Socket{port: found}}
 }
 
 // lookAt looks at the sockets at the epoch. Nobody can see which process holds them.
-func (l *listening) lookAt(there map[uint16][]proc.Socket) {
+func (l *listening) lookAt(there *places) {
 	ids, _ := l.of(there)
 	l.infer(ids, unseen, epoch)
 }
@@ -331,9 +331,9 @@ func FuzzListening(f *testing.F) {
 
 // This benchmark measures a look at one target among 1,000 ports.
 func BenchmarkListeningLook(b *testing.B) {
-	all := map[uint16][]proc.Socket{}
+	all := &places{byPort: map[uint16][]proc.Socket{}}
 	for port := range uint16(1000) {
-		maps.Copy(all, there(port, uint64(port)))
+		maps.Copy(all.byPort, there(port, uint64(port)).byPort)
 	}
 	l := newListening(&watch, all, epoch)
 	b.ReportAllocs()

@@ -24,18 +24,9 @@ const (
 	// diagAgain is how long Sockets does not try sock_diag after a refusal. sock_diag may
 	// come later: the kernel loads the module when a privileged process asks for it.
 	diagAgain = 10 * time.Minute
-	// diagTimeout ends a dump that does not end by itself; no known kernel makes one.
-	diagTimeout = 5 * time.Second
-	// diagBuffer is the largest part that the kernel makes of a dump.
-	diagBuffer = 32 << 10
 	// diagV6Only is INET_DIAG_SKV6ONLY of linux/inet_diag.h.
 	diagV6Only = 11
-	// diagTries is how often a dump is tried while the kernel calls it inconsistent.
-	diagTries = 5
 )
-
-// errTorn says that the table changed during every dump.
-var errTorn = errors.New("the table changes faster than the agent can read it")
 
 // Sockets reads the listening TCP sockets of the agent's network namespace: from sock_diag,
 // whose cost does not depend on the number of connections, or from /proc/net/tcp if sock_diag
@@ -156,46 +147,21 @@ func (s *Sockets) diag(into []Socket, family uint8) ([]Socket, error) {
 	return into, errTorn
 }
 
-func dialDiag() (*netlink.Conn, error) {
-	return netlink.Dial(unix.NETLINK_SOCK_DIAG, &netlink.Config{MessageBufferSize: diagBuffer})
-}
-
 // dump takes one dump, and reports whether the kernel calls the dump consistent.
 func (s *Sockets) dump(into []Socket, family uint8) (found []Socket, whole bool, err error) {
-	if err := s.conn.SetDeadline(time.Now().Add(diagTimeout)); err != nil {
-		return into, false, err
-	}
 	// struct inet_diag_req_v2: family, protocol, extensions, padding, states, and the id
 	// of one socket, which a dump ignores.
 	var request [56]byte
 	request[0], request[1] = family, unix.IPPROTO_TCP
 	binary.NativeEndian.PutUint32(request[4:], 1<<unix.BPF_TCP_LISTEN)
-	asked, err := s.conn.Send(netlink.Message{
-		Header: netlink.Header{Type: unix.SOCK_DIAG_BY_FAMILY, Flags: netlink.Request | netlink.Dump},
-		Data:   request[:],
+	found = into
+	whole, err = dump(s.conn, request[:], func(message []byte) error {
+		one, err := parseDiag(message)
+		found = append(found, one)
+		return err
 	})
 	if err != nil {
 		return into, false, err
-	}
-	found, whole = into, true
-	for m, err := range s.conn.ReceiveIter() {
-		if err != nil {
-			return into, false, err
-		}
-		if m.Header.Sequence != asked.Header.Sequence {
-			return into, false, fmt.Errorf("answer %d to request %d", m.Header.Sequence, asked.Header.Sequence)
-		}
-		if m.Header.Flags&netlink.DumpInterrupted != 0 {
-			whole = false
-		}
-		if m.Header.Type != unix.SOCK_DIAG_BY_FAMILY {
-			continue
-		}
-		one, err := parseDiag(m.Data)
-		if err != nil {
-			return into, false, err
-		}
-		found = append(found, one)
 	}
 	return found, whole, nil
 }

@@ -1,0 +1,95 @@
+// Copyright 2026 The prober_exporter Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dial
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/prober-exporter/prober_exporter/internal/testutil"
+	"github.com/prober-exporter/prober_exporter/prober/action"
+	"github.com/prober-exporter/prober_exporter/prober/action/actiontest"
+)
+
+// hasAsked reports whether a stopwatch has counted that something was sent.
+func hasAsked(s *Stopwatch) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked
+}
+
+// A connect to a Unix socket whose backlog is full goes on until there is room.
+func TestUnixWaitsForRoom(t *testing.T) {
+	path, accept := actiontest.Crowded(t)
+	watch := NewStopwatch(time.Minute)
+	made := make(chan error)
+	go func() {
+		conn, err := Unix(t.Context(), path, watch, time.Time{})
+		if err == nil {
+			conn.Close()
+		}
+		made <- err
+	}()
+	testutil.Until(t, "a first try has found no room", func() bool { return hasAsked(watch) })
+	accept()
+	if err := <-made; err != nil || watch.Over() {
+		t.Errorf("error %v, over: %t", err, watch.Over())
+	}
+}
+
+// A connect to a Unix socket whose backlog is full ends at the time that its caller has set, and when
+// the attempt is stopped. The attempt itself has not run out of time then.
+func TestUnixEnds(t *testing.T) {
+	path, _ := actiontest.Crowded(t)
+	watch := NewStopwatch(time.Hour)
+	_, err := Unix(t.Context(), path, watch, time.Now().Add(20*time.Millisecond))
+	if !RanOut(err) || watch.RanOut(err) || err.Error() != "dial unix "+path+": i/o timeout" {
+		t.Errorf("error %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	watch = NewStopwatch(time.Hour)
+	made := make(chan error)
+	go func() {
+		_, err := Unix(ctx, path, watch, time.Time{})
+		made <- err
+	}()
+	testutil.Until(t, "a first try has found no room", func() bool { return hasAsked(watch) })
+	cancel()
+	if err := <-made; err == nil || watch.Over() {
+		t.Errorf("error %v, over: %t", err, watch.Over())
+	}
+}
+
+// When the time of an attempt is up, one more try tells whether the backlog has room.
+func TestUnixLooksOnceMore(t *testing.T) {
+	l := actiontest.ListenUnix(t, actiontest.Socket(t))
+	crowded, _ := actiontest.Crowded(t)
+	over := func() *Stopwatch {
+		s := NewStopwatch(time.Hour)
+		s.spent = s.timeout
+		s.Tick()
+		return s
+	}
+	conn, err := Unix(t.Context(), l.Addr().String(), over(), time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+	watch := over()
+	if _, err := Unix(t.Context(), crowded, watch, time.Time{}); action.Classify(err) != action.Timeout || !watch.RanOut(err) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// An error keeps its text and tells what it means.
+func TestUnixErrors(t *testing.T) {
+	path := actiontest.Socket(t)
+	_, err := Unix(t.Context(), path, NewStopwatch(time.Minute), time.Time{})
+	if err == nil || err.Error() != "dial unix "+path+": connect: no such file or directory" ||
+		action.Classify(err) != action.ConnectionRefused || errors.Is(err, action.ErrLocalFile) {
+		t.Errorf("error %v", err)
+	}
+}
