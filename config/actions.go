@@ -62,7 +62,7 @@ type Exec struct {
 	Command []string // as written: $(NAME) is not expanded yet
 }
 
-// HTTPGet asks a URL; any status from 200 to 399 is success.
+// HTTPGet asks a URL; any status from 200 to 399 is success, unless there is an Expect.
 type HTTPGet struct {
 	Host     string  // empty: the target's
 	Port     PortRef // zero if the host is a socket
@@ -71,6 +71,7 @@ type HTTPGet struct {
 	Headers  []Header // secret: values never reach a log, a page or a metric
 	Protocol string   // HTTP1, HTTP2 or empty, which is HTTP1
 	TLS      *TLS     // nil: nothing is verified
+	Expect   *Expect  // nil: any status from 200 to 399
 }
 
 // TCPSocket connects; a connection is success.
@@ -120,7 +121,7 @@ var actions = []actionKind{
 		decode: func(d *decoder, v value, p *Probe, t *Target) { p.HTTPGet = d.httpGet(v, t) },
 		share: func(p *Probe, c *shared) {
 			if h := p.HTTPGet; h.Headers == nil {
-				p.HTTPGet = one(c.gets, plainGet{host: h.Host, path: h.Path, scheme: h.Scheme, protocol: h.Protocol, port: h.Port, tls: h.TLS}, h)
+				p.HTTPGet = one(c.gets, plainGet{host: h.Host, path: h.Path, scheme: h.Scheme, protocol: h.Protocol, port: h.Port, tls: h.TLS, expect: h.Expect}, h)
 			}
 		},
 		fill: func(p *Probe, n *yaml.Node) { p.HTTPGet.fill(n) },
@@ -227,7 +228,7 @@ func (d *decoder) exec(v value, t *Target) *Exec {
 }
 
 func (d *decoder) httpGet(v value, t *Target) *HTTPGet {
-	o, ok := d.object(v, "path", "port", "host", "scheme", "httpHeaders", "protocol", "tlsConfig")
+	o, ok := d.object(v, "path", "port", "host", "scheme", "httpHeaders", "protocol", "tlsConfig", "expect")
 	if !ok {
 		return nil
 	}
@@ -240,6 +241,7 @@ func (d *decoder) httpGet(v value, t *Target) *HTTPGet {
 		Scheme:   cmp.Or(d.scheme(o.get("scheme")), "HTTP"),
 		Headers:  d.headers(o.get("httpHeaders")),
 		Protocol: d.enum(o.get("protocol"), "HTTP1", "HTTP2"),
+		Expect:   d.expect(o.get("expect")),
 	}
 	h.TLS = d.tls(o.get("tlsConfig"), h.Scheme == "HTTPS", "scheme: HTTPS")
 	if v := o.get("protocol"); h.Protocol == "HTTP2" {
@@ -320,4 +322,7 @@ func (h *HTTPGet) fill(n *yaml.Node) {
 	addSome(n, "httpHeaders", headers)
 	addText(n, "protocol", h.Protocol)
 	addTLS(n, h.TLS)
+	if h.Expect != nil {
+		add(n, "expect", h.Expect.node())
+	}
 }

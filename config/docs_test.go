@@ -88,7 +88,8 @@ func TestDocumentedKeys(t *testing.T) {
 		"maxHoldSeconds refreshSeconds pidFile match container label socket " +
 		"restart signal docker systemd stopSignal unit backOff maxSeconds resetSeconds initialSeconds limit restarts seconds dryRun " +
 		"kubernetes podConditions events type state " +
-		"tlsConfig caFile certFile keyFile serverName insecureSkipVerify minVersion valueFile prefix") {
+		"tlsConfig caFile certFile keyFile serverName insecureSkipVerify minVersion valueFile prefix " +
+		"expect statusCodes bodyMatches bodyDoesNotMatch headers matches") {
 		if text := string(data); !strings.Contains(text, "\n"+key+":") && !strings.Contains(text, "[ "+key+":") {
 			t.Errorf("%s is not documented", key)
 		}

@@ -15,6 +15,7 @@ type shared struct {
 	probes    map[Probe]*Probe // whose actions are shared already
 	commands  map[string]*Exec
 	gets      map[plainGet]*HTTPGet
+	expects   map[string]*Expect
 	sockets   map[TCPSocket]*TCPSocket
 	grpcs     map[GRPC]*GRPC
 	tls       map[TLS]*TLS
@@ -27,7 +28,8 @@ type shared struct {
 type plainGet struct {
 	host, path, scheme, protocol string
 	port                         PortRef
-	tls                          *TLS // shared already
+	tls                          *TLS    // shared already
+	expect                       *Expect // shared already
 }
 
 func newShared() shared {
@@ -36,6 +38,7 @@ func newShared() shared {
 		probes:    map[Probe]*Probe{},
 		commands:  map[string]*Exec{},
 		gets:      map[plainGet]*HTTPGet{},
+		expects:   map[string]*Expect{},
 		sockets:   map[TCPSocket]*TCPSocket{},
 		grpcs:     map[GRPC]*GRPC{},
 		tls:       map[TLS]*TLS{},

@@ -34,6 +34,10 @@ func TestSharedProbes(t *testing.T) {
   - name: e
     readinessProbe: {exec: {command: [a, b c]}}
     livenessProbe: {exec: {command: [a, b c]}, timeoutSeconds: 2}
+  - name: f
+    readinessProbe: {httpGet: {port: 80, expect: {statusCodes: [200, 307], bodyMatches: a, headers: [{name: A, matches: b}]}}}
+    livenessProbe: {httpGet: {port: 80, expect: {statusCodes: ["200-200", "307"], bodyMatches: a, headers: [{name: A, matches: b}]}}}
+    startupProbe: {httpGet: {port: 80, expect: {statusCodes: [200, 307], bodyDoesNotMatch: a, headers: [{name: A, matches: b}]}}}
 `)
 	if err != nil {
 		t.Fatal(err)
@@ -44,6 +48,9 @@ func TestSharedProbes(t *testing.T) {
 	}
 	if a.StartupProbe.HTTPGet != a.ReadinessProbe.HTTPGet || d.ReadinessProbe.Exec != e.LivenessProbe.Exec {
 		t.Error("equal actions of different probes do not share a value")
+	}
+	if f := &cfg.Targets[5]; f.ReadinessProbe != f.LivenessProbe || f.StartupProbe.HTTPGet == f.ReadinessProbe.HTTPGet {
+		t.Error("probes that expect the same do not share a value, or others do")
 	}
 	for name, got := range map[string]string{
 		"period":  fmt.Sprint(a.StartupProbe.Period, a.ReadinessProbe.Period),

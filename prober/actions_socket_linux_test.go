@@ -212,7 +212,7 @@ func TestSocketTarget(t *testing.T) {
     host: unix://`+path+`
     startupProbe: {httpGet: {path: "/code?c=204"}, periodSeconds: 0.05}
     readinessProbe: {tcpSocket: {}, periodSeconds: 0.05, failureThreshold: 1}
-    livenessProbe: {httpGet: {path: /h}, periodSeconds: 0.05, failureThreshold: 1}
+    livenessProbe: {httpGet: {path: /h, expect: {bodyMatches: "^GET"}}, periodSeconds: 0.05, failureThreshold: 1}
 `), os.LookupEnv)
 	if err != nil {
 		t.Fatal(err)

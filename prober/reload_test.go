@@ -6,6 +6,7 @@ package prober
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -206,6 +207,7 @@ func TestReloadAddsKinds(t *testing.T) {
 func TestSameAction(t *testing.T) {
 	base := func() config.Target {
 		c := app("app", nil, every(time.Second), nil)
+		c.ReadinessProbe.HTTPGet.Expect = &config.Expect{BodyMatches: regexp.MustCompile("a")}
 		c.LivenessProbe = &config.Probe{Exec: &config.Exec{Command: []string{"true"}}}
 		return c
 	}
@@ -218,7 +220,13 @@ func TestSameAction(t *testing.T) {
 		"a label":   {func(c *config.Target) { *c = labelled(*c, "x") }, true, true},
 		"the host":  {func(c *config.Target) { c.Host = "::1" }, false, true},
 		"the path":  {func(c *config.Target) { c.ReadinessProbe.HTTPGet.Path = "/x" }, false, true},
-		"the env":   {func(c *config.Target) { c.Env = []config.EnvVar{{Name: "A"}} }, true, false},
+		"the expectation": {func(c *config.Target) {
+			c.ReadinessProbe.HTTPGet.Expect = &config.Expect{BodyMatches: regexp.MustCompile("b")}
+		}, false, true},
+		"no expectation": {func(c *config.Target) {
+			c.ReadinessProbe.HTTPGet.Expect = &config.Expect{BodyMatches: regexp.MustCompile("a")}
+		}, true, true},
+		"the env": {func(c *config.Target) { c.Env = []config.EnvVar{{Name: "A"}} }, true, false},
 		"the container": {func(c *config.Target) {
 			c.Instance = config.Instance{Source: config.SourceDocker, Container: "x"}
 		}, true, false},

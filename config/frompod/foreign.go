@@ -8,10 +8,18 @@ import "github.com/prober-exporter/prober_exporter/config"
 // foreignKeys are the keys of a probe that a configuration has and a Pod has not.
 var foreignKeys = []string{"heartbeat", "unhealthyPeriodSeconds"}
 
+// foreignActionKeys are such keys of actions.
+var foreignActionKeys = []struct{ action, name string }{{"httpGet", "expect"}, {"httpGet", "tlsConfig"}, {"grpc", "tlsConfig"}}
+
 // foreign reports the keys of a probe that an API server would not take.
 func (c *converter) foreign(probe place) {
 	for _, key := range foreignKeys {
 		if p := probe.get(key); p.node != nil {
+			c.wrong(p.node.Line, p.path, "unknown key: a Pod has no such key")
+		}
+	}
+	for _, key := range foreignActionKeys {
+		if p := probe.get(key.action).get(key.name); p.node != nil {
 			c.wrong(p.node.Line, p.path, "unknown key: a Pod has no such key")
 		}
 	}

@@ -26,6 +26,8 @@ const (
 	TLS               Reason = "tls"
 	TLSVerify         Reason = "tls_verify"
 	HTTPStatus        Reason = "http_status"
+	HTTPBody          Reason = "http_body"
+	HTTPHeader        Reason = "http_header"
 	HTTPProtocol      Reason = "http_protocol"
 	GRPCStatus        Reason = "grpc_status"
 	GRPCNotServing    Reason = "grpc_not_serving"

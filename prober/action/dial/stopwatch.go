@@ -238,7 +238,7 @@ func (s *Stopwatch) Judge(made action.Outcome, err error) (action.Outcome, error
 		return made, err
 	}
 	switch made.Reason {
-	case action.HTTPStatus, action.GRPCNotServing, action.GRPCUnimplemented, action.ExitCode, action.Signal, action.ConnectionRefused:
+	case action.HTTPStatus, action.HTTPBody, action.HTTPHeader, action.GRPCNotServing, action.GRPCUnimplemented, action.ExitCode, action.Signal, action.ConnectionRefused:
 		return made, nil
 	default:
 	}

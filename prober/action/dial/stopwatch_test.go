@@ -89,7 +89,7 @@ func TestStopwatch(t *testing.T) {
 // the agent was there.
 func TestStopwatchJudges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		answers := []action.Reason{action.HTTPStatus, action.GRPCNotServing, action.GRPCUnimplemented, action.ExitCode, action.Signal, action.ConnectionRefused}
+		answers := []action.Reason{action.HTTPStatus, action.HTTPBody, action.HTTPHeader, action.GRPCNotServing, action.GRPCUnimplemented, action.ExitCode, action.Signal, action.ConnectionRefused}
 		breaks := []action.Reason{action.Timeout, action.ConnectionReset, action.NoRoute, action.DNS, action.TLS, action.HTTPProtocol, action.GRPCStatus, action.Other}
 		for _, frozen := range []time.Duration{0, 124 * ms, 625 * ms, 626 * ms, time.Minute} {
 			for _, reason := range slices.Concat(breaks, answers) {

@@ -232,7 +232,7 @@ func (g *httpGet) exchange(ctx context.Context, watch *dial.Stopwatch, begun *ha
 	case err != nil:
 		return bodiless(err)
 	}
-	outcome := judge(response.StatusCode, body)
+	outcome := g.judge(response, body)
 	if asked := response.Request.URL; asked != request.URL && !outcome.Success {
 		outcome.Address = shown(asked, cmp.Or(g.probe.HTTPGet.Host, g.target.Host))
 	}
@@ -275,10 +275,13 @@ func answerless(ctx context.Context, err error) (action.Outcome, error) {
 
 // checkRedirect follows a redirect that stays on the host of the first request; port and scheme
 // may change. A redirect to another host is itself the answer, a success with a warning, because
-// another host says nothing about this target (rule 9.12). So is a redirect that leaves the socket.
+// another host says nothing about this target (rule 9.12). So is a redirect that leaves the socket,
+// and a redirect that is expected.
 func (g *httpGet) checkRedirect(next *http.Request, via []*http.Request) error {
 	switch {
 	case next.URL.Hostname() != via[0].URL.Hostname(), g.socket() != "" && leavesSocket(next.URL, via[0].URL):
+		return http.ErrUseLastResponse
+	case g.expects(next.Response.StatusCode):
 		return http.ErrUseLastResponse
 	case len(via) >= maxRedirects:
 		return action.ErrRedirects

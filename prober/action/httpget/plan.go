@@ -82,9 +82,9 @@ func (p *plan) request(b []byte, host string, port int) []byte {
 
 // plain reports whether net/http has no special rules for a request: for its scheme or protocol,
 // for a host that is written in another way than it is dialed, or for a header that is refused or
-// affects the connection.
+// affects the connection. Nothing may be expected of the answer but its status.
 func plain(request *http.Request, h *config.HTTPGet) bool {
-	if s := request.URL.Scheme; s != "http" && s != "https" || h.Protocol == "HTTP2" || !ordinary(request.URL, request.Host) {
+	if s := request.URL.Scheme; s != "http" && s != "https" || h.Protocol == "HTTP2" || h.Expect != nil || !ordinary(request.URL, request.Host) {
 		return false
 	}
 	for name, values := range request.Header {
