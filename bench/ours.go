@@ -75,7 +75,11 @@ func configuration(s spec, n int, period time.Duration, kinds []string) string {
 	b.WriteString("targets:\n")
 	for i := range n {
 		host, port := "127.0.0.1", ""
-		if s.Action != actionExec && s.Action != actionBeat {
+		switch s.Action {
+		case actionExec, actionBeat:
+		case actionUnix:
+			host = s.address(i)
+		default:
 			host, port, _ = net.SplitHostPort(s.address(i)) // the address of a listener has both
 		}
 		fmt.Fprintf(&b, "- name: target-%d\n  host: %s\n  labels: {team: payments}\n", i, host)
@@ -95,6 +99,8 @@ func stanza(s *spec, i int, port string) string {
 	switch s.Action {
 	case actionHTTP:
 		return "httpGet: {path: /, port: " + port + "}"
+	case actionUnix:
+		return "httpGet: {path: /}"
 	case actionHTTPS:
 		return "httpGet: {path: /, scheme: HTTPS, port: " + port + "}"
 	case actionVerified:

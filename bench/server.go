@@ -22,6 +22,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -37,12 +38,13 @@ const hosts = 64
 // endpoints are the addresses of the target server, by action.
 type endpoints map[string][]string
 
-// These are the measured actions. https is httpGet over TLS, and verified is https with a tlsConfig. A
-// heartbeat asks no server: its addresses are files.
+// These are the measured actions. https is httpGet over TLS, verified is https with a tlsConfig, and unix is
+// httpGet over a Unix socket. A heartbeat asks no server: its addresses are files.
 const (
 	actionHTTP     = "http"
 	actionHTTPS    = "https"
 	actionVerified = "verified"
+	actionUnix     = "unix"
 	actionTCP      = "tcp"
 	actionGRPC     = "grpc"
 	actionExec     = "exec"
@@ -55,6 +57,9 @@ const (
 	authority  = "authority"
 	serverName = "bench"
 )
+
+// unixScheme begins the address of a Unix socket.
+const unixScheme = "unix://"
 
 const httpResponse = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok"
 
@@ -72,13 +77,24 @@ func serve(in io.Reader, w io.Writer) error {
 			all[a] = append(all[a], l.Addr().String())
 		}
 	}
+	dir, err := os.MkdirTemp("", "bench")
+	if err != nil {
+		return fmt.Errorf("make a directory for a socket: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // a directory that stays harms nobody
+	socket, err := new(net.ListenConfig).Listen(context.Background(), "unix", filepath.Join(dir, "bench.sock"))
+	if err != nil {
+		return fmt.Errorf("listen on a Unix socket: %w", err)
+	}
+	listeners[actionUnix] = []net.Listener{socket}
+	all[actionUnix] = []string{unixScheme + socket.Addr().String()}
 	loop, err := newLoop()
 	if err != nil {
 		return err
 	}
-	for _, a := range []string{actionHTTP, actionTCP} {
+	for _, a := range []string{actionHTTP, actionUnix, actionTCP} {
 		for _, l := range listeners[a] {
-			if err := loop.listen(l, a == actionHTTP); err != nil {
+			if err := loop.listen(l, a != actionTCP); err != nil {
 				return err
 			}
 		}
@@ -207,11 +223,11 @@ func newLoop() (*loop, error) {
 }
 
 func (l *loop) listen(listener net.Listener, isHTTP bool) error {
-	tcp, ok := listener.(*net.TCPListener)
+	filer, ok := listener.(interface{ File() (*os.File, error) })
 	if !ok {
-		return errors.New("not a TCP listener")
+		return errors.New("a listener without a descriptor")
 	}
-	file, err := tcp.File()
+	file, err := filer.File()
 	if err != nil {
 		return fmt.Errorf("take the listener's descriptor: %w", err)
 	}

@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -40,7 +41,12 @@ func usual(s spec) (*subject, error) {
 	return inGoroutines(s, func(i int) (func(context.Context) error, error) {
 		switch s.Action {
 		case actionHTTP, actionHTTPS:
-			return usualHTTP(s.Action, s.address(i), &tls.Config{InsecureSkipVerify: true}), nil // as in the kubelet
+			return usualHTTP(s.Action+"://"+s.address(i)+"/", usualDialer().DialContext, &tls.Config{InsecureSkipVerify: true}), nil // as in the kubelet
+		case actionUnix:
+			path := strings.TrimPrefix(s.address(i), unixScheme)
+			return usualHTTP("http://localhost/", func(ctx context.Context, _, _ string) (net.Conn, error) {
+				return usualDialer().DialContext(ctx, "unix", path)
+			}, nil), nil
 		case actionVerified:
 			pem, err := os.ReadFile(s.CA)
 			if err != nil {
@@ -48,7 +54,7 @@ func usual(s spec) (*subject, error) {
 			}
 			roots := x509.NewCertPool()
 			roots.AppendCertsFromPEM(pem) // without a certificate all attempts fail
-			return usualHTTP(actionHTTPS, s.address(i), &tls.Config{RootCAs: roots, ServerName: serverName}), nil
+			return usualHTTP("https://"+s.address(i)+"/", usualDialer().DialContext, &tls.Config{RootCAs: roots, ServerName: serverName}), nil
 		case actionTCP:
 			return usualTCP(s.address(i)), nil
 		case actionGRPC:
@@ -72,17 +78,19 @@ func usualDialer() *net.Dialer {
 	}
 }
 
-func usualHTTP(scheme, address string, secure *tls.Config) func(context.Context) error {
+// dialFunc is a DialContext function.
+type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
+
+func usualHTTP(url string, dial dialFunc, secure *tls.Config) func(context.Context) error {
 	client := &http.Client{
 		Timeout: attemptTimeout,
 		Transport: &http.Transport{
 			DisableKeepAlives:  true,
 			DisableCompression: true,
 			TLSClientConfig:    secure,
-			DialContext:        usualDialer().DialContext,
+			DialContext:        dial,
 		},
 	}
-	url := scheme + "://" + address + "/"
 	return func(ctx context.Context) error {
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 		if err != nil {
