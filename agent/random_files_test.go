@@ -16,8 +16,9 @@ type object = map[string]any
 
 // places is what random files may ask: where something that answers well listens or lies.
 type places struct {
-	http, https, grpc, tcp int
-	container              bool // the agent has containers and a pod: all sources are possible
+	http, https, grpc, secure, tcp int    // secure: grpc with TLS
+	ca, cert, key, token           string // files; the token is a secret
+	container                      bool   // the agent has containers and a pod: all sources are possible
 }
 
 // maker makes valid files at random, over all keys of a target. A new key needs a line in the
@@ -25,6 +26,7 @@ type places struct {
 type maker struct {
 	*rand.Rand
 	places
+	quick  bool // all periods and delays are short
 	shared bool // a target of this file restarts who listens at the shared port
 }
 
@@ -67,16 +69,34 @@ func (f *maker) target(name string) object {
 		"env":    []object{{"name": "A", "value": "some"}, {"name": "B", "value": pick(f, "$(A)thing", "secret")}},
 		"labels": object{"team": pick(f, "a", "b")},
 	})
+	before := len(t)
 	for _, kind := range []string{"startupProbe", "readinessProbe", "livenessProbe"} {
-		if f.IntN(4) > 0 {
-			t[kind] = f.probe(kind)
-		}
+		f.probes(t, kind)
 	}
-	if t["startupProbe"] == nil && t["readinessProbe"] == nil {
+	if len(t) == before {
 		t["livenessProbe"] = f.probe("livenessProbe")
 	}
 	f.instance(t)
 	return t
+}
+
+// probes adds the probes of a kind: none, one, or a list.
+func (f *maker) probes(t object, kind string) {
+	switch f.IntN(4) {
+	case 0:
+	case 1, 2:
+		t[kind] = f.probe(kind)
+	default:
+		var members []object
+		for _, i := range f.Perm(4)[:1+f.IntN(3)] {
+			p := f.probe(kind)
+			p["name"] = fmt.Sprintf("m%d", i)
+			members = append(members, p)
+		}
+		list := object{"probes": members}
+		f.some(list, object{"require": pick[any](f, "all", "any", 1+f.IntN(len(members)))})
+		t[kind+"s"] = list
+	}
 }
 
 // instance chooses the source of a target, and perhaps who restarts the target.
@@ -98,7 +118,8 @@ func (f *maker) instance(t object) {
 	}
 	t["instance"] = source
 	sees := source["source"]
-	if sees == "auto" || sees == "static" || t["startupProbe"] == nil && t["livenessProbe"] == nil || f.once(2) {
+	judged := slices.ContainsFunc([]string{"startupProbe", "startupProbes", "livenessProbe", "livenessProbes"}, func(k string) bool { return t[k] != nil })
+	if sees == "auto" || sees == "static" || !judged || f.once(2) {
 		return
 	}
 	if sees == "listener" && f.shared {
@@ -121,12 +142,16 @@ func (f *maker) instance(t object) {
 
 // probe returns a probe of a kind, whose keys are those of the kind and those of all.
 func (f *maker) probe(kind string) object {
-	period := pick(f, 0.5, 1.0, 3, 10)
+	period, delay := pick(f, 0.5, 1, 3, 10.0), pick(f, 0, 0.3, 2)
 	p := object{"timeoutSeconds": 10}
+	if f.quick {
+		period, delay = 0.1, 0.05
+		p["periodSeconds"] = period
+	}
 	name, action := f.action()
 	p[name] = action
 	f.some(p, object{
-		"initialDelaySeconds": pick(f, 0, 0.3, 2),
+		"initialDelaySeconds": delay,
 		"periodSeconds":       period,
 		"failureThreshold":    1 + f.IntN(3),
 	})
@@ -154,6 +179,10 @@ func (f *maker) action() (string, object) {
 	case 2:
 		o := object{"port": f.grpc}
 		f.some(o, object{"mode": "Plaintext", "service": ""})
+		if f.once(2) {
+			o["port"], o["mode"] = f.secure, "TLS"
+			f.some(o, object{"tlsConfig": f.tls()})
+		}
 		return "grpc", o
 	default:
 		return "httpGet", f.httpGet()
@@ -162,13 +191,33 @@ func (f *maker) action() (string, object) {
 
 func (f *maker) httpGet() object {
 	o := object{"port": pick[any](f, "http", f.http)}
-	f.some(o, object{"path": pick(f, "/", "/ok?a=b"), "httpHeaders": []object{{"name": "X-Key", "value": "secret"}}})
+	f.some(o, object{
+		"path": pick(f, "/", "/ok?a=b"),
+		"httpHeaders": pick(f, []object{{"name": "X-Key", "value": "secret"}},
+			[]object{{"name": "Authorization", "valueFile": f.token, "prefix": "Bearer "}}),
+	})
 	switch f.IntN(3) {
 	case 0:
 		o["port"], o["scheme"] = f.https, "HTTPS"
+		f.some(o, object{"tlsConfig": f.tls()})
 	case 1:
 		f.host(o)["scheme"] = "HTTP"
 	}
+	return o
+}
+
+// tls returns a tlsConfig with which the servers verify.
+func (f *maker) tls() object {
+	o := object{}
+	if f.once(3) {
+		o["insecureSkipVerify"] = true
+	} else {
+		o["caFile"] = f.ca
+	}
+	if f.once(2) {
+		o["certFile"], o["keyFile"] = f.cert, f.key
+	}
+	f.some(o, object{"serverName": "127.0.0.1", "minVersion": pick(f, "TLS12", "TLS13")})
 	return o
 }
 

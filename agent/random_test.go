@@ -53,12 +53,21 @@ type random struct {
 	failed  []string // lines of the log: results that became Failure
 }
 
+// nowhere returns places for actions that ask nobody.
+func nowhere() places {
+	return places{
+		http: 80, https: 443, grpc: 9000, secure: 9001, tcp: 5432,
+		ca: "/none/ca.crt", cert: "/none/tls.crt", key: "/none/tls.key", token: "/none/token",
+		container: true,
+	}
+}
+
 // newRandom returns a world without a file. The caller closes it.
 func newRandom(t *testing.T, seed uint64, sick bool) *random {
 	t.Helper()
 	r := &random{
 		t:       t,
-		files:   &maker{Rand: rand.New(rand.NewPCG(seed, 1)), places: places{http: 80, https: 443, grpc: 9000, tcp: 5432, container: true}},
+		files:   &maker{Rand: rand.New(rand.NewPCG(seed, 1)), places: nowhere()},
 		luck:    rand.New(rand.NewPCG(seed, 2)),
 		sick:    sick,
 		lives:   map[string]*life{},
