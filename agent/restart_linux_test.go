@@ -77,8 +77,8 @@ func TestRestartOfACrash(t *testing.T) {
 targets:
   - name: app
     startupProbe: {tcpSocket: {port: %[1]s}, periodSeconds: 0.1, failureThreshold: 100}
-    readinessProbe: {httpGet: {port: %[1]s}, periodSeconds: 0.1, failureThreshold: 1}
-    livenessProbe: {httpGet: {port: %[1]s}, periodSeconds: 0.05, failureThreshold: 1}
+    readinessProbe: {httpGet: {port: %[1]s}, periodSeconds: 0.1, timeoutSeconds: 10, failureThreshold: 1}
+    livenessProbe: {httpGet: {port: %[1]s}, periodSeconds: 0.05, timeoutSeconds: 10, failureThreshold: 1}
 `, port)))
 	a.Says(a.Health+"/ready/app", 200, "ok")
 	countsRestarts(t, a, v, victimPlan{Ports: []string{port}, Boot: time.Second}, "not running")
