@@ -62,14 +62,26 @@ func (l *listed) differs(is *listed, before, after Target, inst Instance) string
 		case after.Live(inst) != before.Live(inst):
 			return fmt.Sprintf("live differs after %d turns", turns)
 		}
+		if turns > 0 && turns < len(is.params) {
+			after = is.turn(after, turns, inst)
+			continue
+		}
 		// The holds of another instance end with the first turn for this one.
 		others := slices.ContainsFunc(after.members(is.kind), func(p Probe) bool { return p.InstanceID != "" && p.InstanceID != inst.ID })
 		if wrong := is.wrong(after, inst); wrong != "" && (inst.ID == "" || !others) {
 			return fmt.Sprintf("%s after %d turns", wrong, turns)
 		}
-		if turns < len(is.params) && inst.running() && !inst.Deleting {
-			after, _ = after.Next(is.kind, turns, inst, after.Started(inst), epoch)
+		if turns == 0 {
+			after = is.turn(after, turns, inst)
 		}
 	}
 	return ""
+}
+
+// turn gives a member a turn whose attempt has no outcome yet.
+func (l *listed) turn(t Target, i int, inst Instance) Target {
+	if inst.running() {
+		t, _ = t.Next(l.kind, i, inst, t.Started(inst), epoch)
+	}
+	return t
 }

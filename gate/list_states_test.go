@@ -93,9 +93,12 @@ func (l *listed) wrong(t Target, inst Instance) string {
 	}
 	for i := range n {
 		p := t.Probe(l.kind, i)
-		_, failing := l.counts(t, Instance{ID: p.InstanceID})
+		own := failing
+		if p.InstanceID != inst.ID {
+			_, own = l.counts(t, Instance{ID: p.InstanceID})
+		}
 		switch {
-		case p.Held && p.Result == Failure && failing <= n-l.require:
+		case p.Held && p.Result == Failure && own <= n-l.require:
 			return "a failure is held although the list does not fail"
 		case p.Held && l.kind == Readiness:
 			return "readiness is held"
@@ -110,7 +113,7 @@ func (l *listed) wrong(t Target, inst Instance) string {
 		}
 		// The gate is open, the instance runs, no delay is left, and nothing holds: an attempt is due.
 		started := l.kind != Startup
-		if _, v := t.Next(l.kind, i, inst, started, epoch); v != Attempt {
+		if v := p.next(l.kind, l.params[i].InitialDelay, inst, started, epoch); v != Attempt {
 			return "nobody probes although nothing is held"
 		}
 	}
@@ -277,7 +280,7 @@ func (l *listed) explore(t *testing.T, maxHold time.Duration) int {
 		queue = queue[1:]
 		still := w
 		still.pending = [3]bool{} // a reload does not depend on what is under way
-		if !reloaded[still] && w.id != "" {
+		if !reloaded[still] && w.id != "" && maxHold <= 0 {
 			reloaded[still] = true
 			for _, inst := range []Instance{{ID: w.id, Phase: Running}, {}, {ID: "next", Phase: Running, From: w.id}} {
 				inst.MaxHold = maxHold

@@ -81,18 +81,12 @@ func (k Kind) matters(r Result) Result {
 
 // takeOver makes the probe publish r, which it has not found itself.
 func (p *Probe) takeOver(k Kind, r Result, inst Instance) {
-	if !p.Exists {
+	if is, found := p.result(k, inst); !p.Exists || found && is == r {
 		return
 	}
-	if is, found := p.result(k, inst); !found || is != r {
-		handsOver := inst.From != "" && p.InstanceID == inst.From
-		if !handsOver {
-			p.InstanceID = inst.ID
-		}
-		p.Result, p.Run, p.Inherited = r, 0, p.Inherited && r == Success
-		p.Held = k == Startup && r == Success
+	if handsOver := inst.From != "" && p.InstanceID == inst.From; !handsOver {
+		p.InstanceID = inst.ID
 	}
-	if r == Failure {
-		p.Held = false // an attempt may find that the required number succeeds
-	}
+	p.Result, p.Run, p.Inherited = r, 0, p.Inherited && r == Success
+	p.Held = k == Startup && r == Success
 }
