@@ -343,12 +343,12 @@ func (r *random) healthy() {
 	}
 }
 
-// eachSeed runs f for thirty seeds, the last of which nobody knows beforehand.
+// eachSeed runs f for twenty seeds, the last of which nobody knows beforehand.
 func eachSeed(t *testing.T, f func(t *testing.T, seed uint64)) {
 	t.Helper()
-	for i := range uint64(30) {
+	for i := range uint64(20) {
 		seed := i
-		if i >= 27 {
+		if i >= 18 {
 			seed = rand.Uint64()
 		}
 		if f(t, seed); t.Failed() {

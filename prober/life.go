@@ -172,7 +172,9 @@ func (t *target) news(inst gate.Instance, message string, args ...any) []entry {
 func hasEnded(i gate.Instance) bool { return i.Phase == gate.Waiting || i.Phase == gate.Terminated }
 
 // dropFormer drops the former source's instance once the new source has seen the target. The
-// two are one life, unless the former instance had ended and the new one runs.
+// two are one life, unless the former instance had ended and the new one runs. If the former one was
+// paused and the new one runs, the results begin anew: a target that was live because it was paused
+// must not be dead by a reload.
 func (t *target) dropFormer(inst gate.Instance) {
 	l := &t.life
 	if l.rare == nil {
@@ -186,7 +188,9 @@ func (t *target) dropFormer(inst gate.Instance) {
 	if inst.ID == "" || hasEnded(former) && inst.Phase == gate.Running {
 		return
 	}
-	t.state = t.state.Rename(former.ID, inst.ID)
+	if former.Phase == gate.Running || inst.Phase != gate.Running {
+		t.state = t.state.Rename(former.ID, inst.ID)
+	}
 	if l.current == former.ID {
 		l.current = inst.ID
 	}

@@ -42,6 +42,25 @@ func TestReloadOfTheSource(t *testing.T) {
 	})
 }
 
+// A target that has failed and is paused is live, and a reload to another source leaves it live,
+// although that source does not see the pause. The reload counts as no restart.
+func TestReloadOfTheSourceOfWhatIsPaused(t *testing.T) {
+	inView(t, func(w *world, v *view) {
+		v.sees(runs("a"))
+		w.says("app/liveness", bad)
+		w.sleepUntil(2500 * ms)
+		w.is("app", "SRl")
+		paused := v.Instance("app")
+		paused.Phase = gate.PhaseUnknown
+		v.sees(paused)
+		w.is("app", "srL")
+		w.apply(watched(config.SourceStatic))
+		if s, _ := w.m.Target("app", Brief); !s.Live || !s.Running || s.Restarts != 0 {
+			t.Errorf("after the reload: %+v, want live without a restart", s)
+		}
+	})
+}
+
 // A declared restart counts on top of the restarts that the source sees, and counts once.
 func TestDeclareOnTopOfASource(t *testing.T) {
 	inView(t, func(w *world, v *view) {
