@@ -130,6 +130,23 @@ func TestTryExits(t *testing.T) {
 	}
 }
 
+// A heartbeat that is posted is skipped. One of a file succeeds if the file is young, although the
+// source of the target would have to say when the target has begun.
+func TestTryHeartbeats(t *testing.T) {
+	young := testutil.Write(t, "beat")
+	file := testutil.Write(t, `targets:
+  - name: app
+    instance: {source: process, match: ^app$}
+    readinessProbe: {heartbeat: {file: `+young+`, maxAgeSeconds: 3600}}
+    livenessProbe: {heartbeat: {maxAgeSeconds: 3600}}
+`)
+	var out bytes.Buffer
+	code, said := try(nil, &out, "--config.try", "--config.file="+file)
+	if code != exitOK || !strings.Contains(said, "1 of 2 probes succeeded, 1 skipped") || !strings.Contains(out.String(), "liveness   skipped ") || !strings.Contains(out.String(), "readiness  successful") {
+		t.Errorf("exit %d, said %q, printed\n%s", code, said, out.String())
+	}
+}
+
 // A line comes when its attempt ends, and not after those that take longer.
 func TestTryPrintsAsItGoes(t *testing.T) {
 	release := make(chan struct{})

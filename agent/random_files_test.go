@@ -17,7 +17,8 @@ type object = map[string]any
 // places is what random files may ask: where something that answers well listens or lies.
 type places struct {
 	http, https, grpc, secure, tcp int    // secure: grpc with TLS
-	ca, cert, key, token           string // files; the token is a secret
+	ca, cert, key, token, beat     string // files; the token is a secret
+	beats                          bool   // somebody posts beats
 	container                      bool   // the agent has containers and a pod: all sources are possible
 }
 
@@ -171,7 +172,13 @@ func (f *maker) probe(kind string) object {
 
 // action returns an action and its name.
 func (f *maker) action() (string, object) {
-	switch f.IntN(4) {
+	switch f.IntN(5) {
+	case 4:
+		o := object{"maxAgeSeconds": 3600, "file": f.beat}
+		if f.beats && f.once(2) {
+			delete(o, "file")
+		}
+		return "heartbeat", o
 	case 0:
 		return "exec", object{"command": pick(f, []string{"true"}, []string{"echo", "$(A)"})}
 	case 1:

@@ -65,10 +65,12 @@ func Try(ctx context.Context, o *Options, stdin io.Reader, stdout, stderr io.Wri
 		return t.err
 	case t.ended < t.probes:
 		_, _ = fmt.Fprintf(stderr, "%s: stopped after %d of %d probes\n", o.ConfigFile, t.ended, t.probes)
+	case t.skipped > 0:
+		_, _ = fmt.Fprintf(stderr, "%s: %d of %d probes succeeded, %d skipped\n", o.ConfigFile, t.successes, t.probes, t.skipped)
 	default:
 		_, _ = fmt.Fprintf(stderr, "%s: %d of %d probes succeeded\n", o.ConfigFile, t.successes, t.probes)
 	}
-	if t.successes < t.probes {
+	if t.successes+t.skipped < t.probes {
 		return errNotAll
 	}
 	return nil
@@ -119,10 +121,11 @@ func endsWithin(ctx context.Context, ended <-chan struct{}, limit time.Duration)
 
 // trials prints the table. Its columns are known before the first attempt ends.
 type trials struct {
-	w                        io.Writer
-	err                      error // of w
-	target, probe            int   // how wide the columns are
-	probes, ended, successes int
+	w                  io.Writer
+	err                error // of w
+	target, probe      int   // how wide the columns are
+	probes, ended      int
+	successes, skipped int
 }
 
 func newTrials(cfg *config.Config, w io.Writer) *trials {
@@ -142,10 +145,15 @@ func (t *trials) head() { t.line("TARGET", "PROBE", "OUTCOME", "REASON", "DURATI
 
 func (t *trials) add(is prober.Trial) {
 	t.ended++
-	if is.Outcome == prober.Successful {
+	outcome := is.Outcome.String()
+	switch {
+	case is.Skipped:
+		t.skipped++
+		outcome = "skipped"
+	case is.Outcome == prober.Successful:
 		t.successes++
 	}
-	t.line(is.Target, is.Probe, is.Outcome.String(), string(is.Reason), fmt.Sprintf("%.3f s", is.Duration.Seconds()), is.Output)
+	t.line(is.Target, is.Probe, outcome, string(is.Reason), fmt.Sprintf("%.3f s", is.Duration.Seconds()), is.Output)
 }
 
 func (t *trials) line(target, probe, outcome, reason, duration, output string) {

@@ -31,6 +31,8 @@ const (
 
 // Trial is the only attempt of a probe.
 type Trial struct {
+	// Skipped says that there was none: only an agent that runs receives posted heartbeats.
+	Skipped  bool
 	Target   string
 	Probe    string // the kind, and the name of a member: readiness, or readiness/grpc
 	Outcome  AttemptOutcome
@@ -70,7 +72,7 @@ func Try(ctx context.Context, cfg *config.Config, opts Options, tell func(Trial)
 
 // onTrial returns a target whose workers take no turns.
 func (m *Manager) onTrial(c *config.Target) *target {
-	var source instance.Source = instance.Static{StartedAt: m.epoch}
+	var source instance.Source = instance.Static{} // which began long ago
 	if runsInside(c) {
 		source = m.sources.acquire(c)
 	}
@@ -92,6 +94,12 @@ func runsInside(c *config.Target) bool {
 
 // trial makes the worker's attempt. It reports false if ctx was done before the end.
 func (w *worker) trial(ctx context.Context) (is Trial, ok bool) {
+	if h := w.probe.Heartbeat; h != nil && h.File == "" {
+		return Trial{
+			Target: w.target.cfg.Name, Probe: ProbeName(w.kind, w.probe.Name),
+			Skipped: true, Outcome: UnknownOutcome, Output: "only an agent that runs receives beats",
+		}, true
+	}
 	if w.probe.Exec != nil {
 		w.target.awaitSource(ctx)
 	}
