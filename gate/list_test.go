@@ -32,10 +32,18 @@ func TestCombine(t *testing.T) {
 		probes, require, succeeding, failing int
 		want                                 Result
 	}{
-		{1, 1, 1, 0, Success}, {1, 1, 0, 1, Failure}, {1, 1, 0, 0, Unknown},
-		{2, 2, 1, 0, Unknown}, {2, 2, 1, 1, Failure}, {2, 2, 2, 0, Success},
-		{2, 1, 0, 1, Unknown}, {2, 1, 1, 1, Success}, {2, 1, 0, 2, Failure},
-		{5, 3, 2, 2, Unknown}, {5, 3, 3, 2, Success}, {5, 3, 2, 3, Failure},
+		{1, 1, 1, 0, Success},
+		{1, 1, 0, 1, Failure},
+		{1, 1, 0, 0, Unknown},
+		{2, 2, 1, 0, Unknown},
+		{2, 2, 1, 1, Failure},
+		{2, 2, 2, 0, Success},
+		{2, 1, 0, 1, Unknown},
+		{2, 1, 1, 1, Success},
+		{2, 1, 0, 2, Failure},
+		{5, 3, 2, 2, Unknown},
+		{5, 3, 3, 2, Success},
+		{5, 3, 2, 3, Failure},
 	} {
 		if got := Combine(tt.probes, tt.require, tt.succeeding, tt.failing); got != tt.want {
 			t.Errorf("%+v: got %v", tt, got)
@@ -93,5 +101,19 @@ func TestTakeOverAtAHandOver(t *testing.T) {
 	}
 	if target = target.Fold(Startup, 1, Failure); target.Started(b) {
 		t.Error("started although a member does not confirm")
+	}
+}
+
+// A startup attempt that was under way when the target had started, by another member, and when a
+// reload then demanded both, does not undo the start.
+func TestStartedIsLatchedOverAReload(t *testing.T) {
+	a := alive("a")
+	target := pair(Startup, 1, Params{FailureThreshold: 1})
+	for i := range 2 {
+		target, _ = target.Next(Startup, i, a, false, epoch)
+	}
+	target = target.Fold(Startup, 0, Success).Reconfigure(pair(Startup, 2, Params{FailureThreshold: 1}), same, a)
+	if target = target.Fold(Startup, 1, Failure); !target.Started(a) || !target.Live(a) {
+		t.Errorf("started %t, live %t", target.Started(a), target.Live(a))
 	}
 }

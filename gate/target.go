@@ -181,6 +181,9 @@ func delayed(startedAt time.Time, delay time.Duration, now time.Time) bool {
 func (t Target) Fold(k Kind, i int, r Result) Target {
 	t.own(k)
 	p, params := &t.members(k)[i], t.numbers(k, i)
+	if k == Startup && p.Held && p.Result == Success {
+		return t // a reload has made the probe succeed while the attempt was under way: started is latched
+	}
 	inst := Instance{ID: p.InstanceID}
 	if p.Inherited && r == Failure {
 		p.Result = k.initial()
