@@ -18,6 +18,7 @@ type object = map[string]any
 type places struct {
 	http, https, grpc, secure, tcp int    // secure: grpc with TLS
 	ca, cert, key, token, beat     string // files; the token is a secret
+	socket                         string // http
 	beats                          bool   // somebody posts beats
 	container                      bool   // the agent has containers and a pod: all sources are possible
 }
@@ -182,6 +183,9 @@ func (f *maker) action() (string, object) {
 	case 0:
 		return "exec", object{"command": pick(f, []string{"true"}, []string{"echo", "$(A)"})}
 	case 1:
+		if f.once(3) {
+			return "tcpSocket", object{"host": "unix://" + f.socket}
+		}
 		return "tcpSocket", f.host(object{"port": pick[any](f, "tcp", f.tcp)})
 	case 2:
 		o := object{"port": f.grpc}
@@ -203,7 +207,18 @@ func (f *maker) httpGet() object {
 		"httpHeaders": pick(f, []object{{"name": "X-Key", "value": "secret"}},
 			[]object{{"name": "Authorization", "valueFile": f.token, "prefix": "Bearer "}}),
 	})
-	switch f.IntN(3) {
+	if f.once(3) {
+		expect := object{"statusCodes": pick(f, []any{200}, []any{"200-299", "307"})}
+		f.some(expect, object{
+			"bodyMatches": "^fi", "bodyDoesNotMatch": `"status":\s*"DOWN"`,
+			"headers": []object{{"name": "Content-Type", "matches": "^text/"}},
+		})
+		o["expect"] = expect
+	}
+	switch f.IntN(4) {
+	case 3:
+		delete(o, "port")
+		o["host"] = "unix://" + f.socket
 	case 0:
 		o["port"], o["scheme"] = f.https, "HTTPS"
 		f.some(o, object{"tlsConfig": f.tls()})

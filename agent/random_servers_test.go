@@ -10,7 +10,10 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
+	"net/http/httptest"
+	"path/filepath"
 	"regexp"
 	"testing"
 
@@ -29,6 +32,16 @@ func wellServed(t *testing.T) places {
 	}
 	web := actiontest.Protocols((*http.Protocols).SetHTTP1)
 	encrypted := actiontest.WebServer(t, fine, web, true)
+	socket := filepath.Join(t.TempDir(), "socket")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	local := httptest.NewUnstartedServer(fine)
+	local.Listener.Close()
+	local.Listener = l
+	local.Start()
+	t.Cleanup(local.Close)
 	certificate, key := testutil.NewAuthority(t, "clients").Issue(t)
 	return places{
 		http:   port(actiontest.Web(t, fine)),
@@ -42,6 +55,7 @@ func wellServed(t *testing.T) places {
 		token:  testutil.Write(t, "hunter2\n"),
 		beat:   testutil.Write(t, "beat"),
 		beats:  true,
+		socket: socket,
 	}
 }
 

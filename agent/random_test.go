@@ -57,7 +57,7 @@ type random struct {
 func nowhere() places {
 	return places{
 		http: 80, https: 443, grpc: 9000, secure: 9001, tcp: 5432,
-		ca: "/none/ca.crt", cert: "/none/tls.crt", key: "/none/tls.key", token: "/none/token", beat: "/none/beat",
+		ca: "/none/ca.crt", cert: "/none/tls.crt", key: "/none/tls.key", token: "/none/token", beat: "/none/beat", socket: "/none/socket",
 		container: true,
 	}
 }
