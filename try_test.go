@@ -199,7 +199,7 @@ func TestTryInterrupted(t *testing.T) {
 	if code := cmd.ProcessState.ExitCode(); code != exitError || !strings.Contains(said.String(), "stopped after 0 of 1 probes") || strings.Count(out.String(), "\n") != 1 {
 		t.Errorf("exit %d, printed %q, said %q", code, out.String(), said.String())
 	}
-	if err := syscall.Kill(pid, 0); err != syscall.ESRCH { //nolint:errorlint // a system call
+	if err := syscall.Kill(pid, 0); err != syscall.ESRCH {
 		t.Errorf("the command of the probe: %v, want no such process", err)
 	}
 	if took := time.Since(begin); took > 30*time.Second {
