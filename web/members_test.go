@@ -36,6 +36,7 @@ func list(t *prober.TargetStatus, require int, members ...prober.ProbeStatus) {
 			c.Succeeding++
 		case gate.Failure:
 			c.Failing++
+		case gate.Unknown:
 		}
 	}
 	switch {
