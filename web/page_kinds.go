@@ -27,7 +27,7 @@ type listView struct {
 
 // kindsOf groups the probes of a target by kind.
 func kindsOf(t *prober.TargetStatus, probes []probeView) []kindView {
-	var out []kindView
+	out := make([]kindView, 0, gate.NumKinds)
 	for _, k := range gate.Kinds() {
 		first := slices.IndexFunc(t.Probes, func(p prober.ProbeStatus) bool { return p.Kind == k })
 		if first < 0 {
