@@ -178,6 +178,9 @@ func delayed(startedAt time.Time, delay time.Duration, now time.Time) bool {
 // If a failure holds nothing, the attempts that a kubelet would not make may bring a success,
 // but further failures do not count: the next instance then begins with the same run as after a
 // hold. A failure holds nothing if Instance.MaxHold is Never, or as long as a list does not fail.
+//
+// The failure of a startup probe that says Success counts for nothing: a reload has made the probe
+// take over the start of its list during the attempt.
 func (t Target) Fold(k Kind, i int, r Result) Target {
 	t.own(k)
 	p, params := &t.members(k)[i], t.numbers(k, i)
