@@ -105,7 +105,7 @@ func TestRunsOfMembersAreTold(t *testing.T) {
 	}
 }
 
-// A target with a list is settled once each member is.
+// A target with a list is settled once each member that matters is.
 func TestSettlingOfMembers(t *testing.T) {
 	var s settling
 	now := time.Now()
@@ -119,14 +119,47 @@ func TestSettlingOfMembers(t *testing.T) {
 		{[]prober.ProbeStatus{member(gate.Readiness, "a", 0), member(gate.Readiness, "b", 3)}, true},
 		{[]prober.ProbeStatus{member(gate.Readiness, "a", 0), member(gate.Readiness, "b", 3), member(gate.Readiness, "c", 0)}, true},
 	} {
-		target := listed(gate.Readiness, 1, tt.members...)
+		target := listed(gate.Readiness, len(tt.members), tt.members...)
 		if got := s.see(&target, true, now); got != tt.want {
 			t.Errorf("step %d: settled %t, want %t", i+1, got, tt.want)
 		}
 	}
 	quiet.Name = "d"
-	added := listed(gate.Readiness, 1, member(gate.Readiness, "a", 0), quiet)
+	added := listed(gate.Readiness, 2, member(gate.Readiness, "a", 0), quiet)
 	if s.see(&added, true, now) {
 		t.Error("a member that a reload has added is settled without an attempt")
+	}
+}
+
+// A target with a list is settled, too, once attempts have shown what the list says, whatever the
+// other members find: one that was not needed for the start makes no attempt at all, and another may
+// wait for its delay.
+func TestSettlingOfMembersThatDoNotMatter(t *testing.T) {
+	quiet := func(k gate.Kind, result gate.Result) prober.ProbeStatus {
+		p := probe(k, result, gate.Success, 0)
+		p.Name, p.Gated, p.InitialDelay = "quiet", true, time.Hour
+		return p
+	}
+	started := member(gate.Startup, "a", 0)
+	started.Run, started.Held = 0, true
+	recovers := probe(gate.Readiness, gate.Failure, gate.Success, 1)
+	recovers.Name = "a"
+	for name, tt := range map[string]struct {
+		target prober.TargetStatus
+		want   bool
+	}{
+		"started":               {listed(gate.Startup, 1, started, quiet(gate.Startup, gate.Unknown)), true},
+		"not started":           {listed(gate.Startup, 2, started, quiet(gate.Startup, gate.Unknown)), false},
+		"ready":                 {listed(gate.Readiness, 1, member(gate.Readiness, "a", 0), quiet(gate.Readiness, gate.Failure)), true},
+		"not ready":             {listed(gate.Readiness, 2, member(gate.Readiness, "a", 3), quiet(gate.Readiness, gate.Failure)), true},
+		"perhaps ready":         {listed(gate.Readiness, 2, member(gate.Readiness, "a", 0), quiet(gate.Readiness, gate.Failure)), false},
+		"recovers":              {listed(gate.Readiness, 2, recovers, quiet(gate.Readiness, gate.Failure)), false},
+		"live":                  {listed(gate.Liveness, 1, member(gate.Liveness, "a", 0), quiet(gate.Liveness, gate.Success)), true},
+		"live by nobody's word": {listed(gate.Liveness, 1, member(gate.Liveness, "a", 3), quiet(gate.Liveness, gate.Success)), false},
+	} {
+		var s settling
+		if got := s.see(&tt.target, true, time.Now()); got != tt.want {
+			t.Errorf("%s: settled %t, want %t", name, got, tt.want)
+		}
 	}
 }

@@ -45,7 +45,7 @@ type wait struct {
 
 // see takes a snapshot of a target into account, and reports whether the target is settled:
 // each of its probes has made an attempt that counts, or has had two periods and a timeout for
-// one. Time counts only while the source sees, and begins anew when a gate opens. A probe that a
+// one. A list is settled, too, once such attempts have decided what the list says. Time counts only while the source sees, and begins anew when a gate opens. A probe that a
 // reload adds has to settle, too, unless the target has another life since, which begins not
 // ready by the rules.
 func (s *settling) see(t *prober.TargetStatus, sourceUp bool, now time.Time) (settled bool) {
@@ -65,7 +65,7 @@ func (s *settling) see(t *prober.TargetStatus, sourceUp bool, now time.Time) (se
 		p := &t.Probes[i]
 		w := before[probeNamed(p)].after(p, sourceUp, now)
 		k.waits[probeNamed(p)] = w
-		if w.settled || another || attempted(p) && !recovering(p) {
+		if w.settled || another || known(p) || decided(t, p.Kind) {
 			continue
 		}
 		if most := allowance(p); !sourceUp || now.Sub(w.seen) < most {
@@ -85,6 +85,29 @@ func (s *settling) see(t *prober.TargetStatus, sourceUp bool, now time.Time) (se
 		}
 	}
 	return k.settled
+}
+
+// known reports whether attempts have shown what a probe says.
+func known(p *prober.ProbeStatus) bool { return attempted(p) && !recovering(p) }
+
+// decided reports whether attempts have shown what the list of a kind says, whatever its other
+// members find.
+func decided(t *prober.TargetStatus, k gate.Kind) bool {
+	c := t.Combination(k)
+	if c == nil {
+		return false
+	}
+	succeeding, failing := 0, 0
+	for i := range t.Probes {
+		switch p := &t.Probes[i]; {
+		case p.Kind != k || !known(p):
+		case p.Result == gate.Success:
+			succeeding++
+		case p.Result == gate.Failure:
+			failing++
+		}
+	}
+	return gate.Combine(c.Members, c.Require, succeeding, failing) != gate.Unknown
 }
 
 // after returns the wait after a look at the probe.
