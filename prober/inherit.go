@@ -138,23 +138,17 @@ func (w *worker) nextFor(is *worker, now time.Time) (first time.Time, between ui
 	if w == nil || !sameRun(w, is) {
 		return time.Time{}, 0, false
 	}
-	is.target.mu.Lock()
-	period := is.period()
-	is.target.mu.Unlock()
 	w.target.mu.Lock()
-	defer w.target.mu.Unlock()
+	due, between, quit, poked := w.due, w.between, w.quit, w.poked
+	w.target.mu.Unlock()
 	switch {
-	case w.quit || w.due == 0:
+	case quit || due == 0:
 		return time.Time{}, 0, false
-	case w.poked:
+	case poked:
 		return now, 0, true
 	}
-	due, longest := w.target.m.timeOf(w.due), now.Add(period)
-	switch first = latest(due, period, now); {
-	case first.After(longest):
-		return longest, 0, true
-	case first.Equal(due) && w.samePeriods(is):
-		between = w.between
-	}
+	is.target.mu.Lock()
+	defer is.target.mu.Unlock()
+	first, between = is.follow(w.probe, w.target.m.timeOf(due), between, now)
 	return first, between, true
 }

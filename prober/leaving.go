@@ -147,12 +147,9 @@ func (w *worker) takeOver(before *worker, last *attempt) (entries []entry) {
 	}
 	if w.due != 0 && w.timer == nil { // else Apply has yet to start the worker
 		now := time.Now()
-		first := latest(w.target.m.timeOf(w.due), w.period(), now)
-		if longest := now.Add(w.period()); first.After(longest) { // by the attempt's outcome
-			first = longest
-		}
-		if w.poked {
-			first = now
+		first := now
+		if !w.poked {
+			first, w.between = w.follow(w.probe, w.target.m.timeOf(w.due), w.between, now)
 		}
 		w.schedule(first, now)
 	}

@@ -6,6 +6,7 @@ package prober
 import (
 	"time"
 
+	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/gate"
 )
 
@@ -49,12 +50,38 @@ func (w *worker) hasten(now time.Time) {
 // the last turn between two points. The caller holds target.mu.
 func (w *worker) backToGrid(due time.Time) time.Time {
 	unhealthy, period := w.probe.UnhealthyPeriod, w.probe.Period
-	point := due.Add(-time.Duration(w.between) * unhealthy)
-	away := due.Add(unhealthy).Sub(point)
-	return point.Add((away + period - 1).Truncate(period))
+	return nextPoint(due.Add(-time.Duration(w.between)*unhealthy), due.Add(unhealthy), period)
 }
 
-// samePeriods reports whether two workers have the same periods.
-func (w *worker) samePeriods(other *worker) bool {
-	return w.probe.Period == other.probe.Period && w.probe.UnhealthyPeriod == other.probe.UnhealthyPeriod
+// follow returns the first turn of a worker that goes on for before, whose next turn would have been
+// due, so many unhealthy periods after a point of the grid: a reload has come in between, or the
+// outcome of an attempt from before the reload. The turns stay on before's grid, and no closer
+// together than both say: thousands of failing probes must not come together. The caller holds
+// target.mu.
+func (w *worker) follow(before *config.Probe, due time.Time, between uint32, now time.Time) (first time.Time, is uint32) {
+	period := w.period()
+	if between == 0 && period == w.probe.Period {
+		if first = latest(due, period, now); first.After(now.Add(period)) {
+			first = now.Add(period)
+		}
+		return first, 0
+	}
+	step, point := before.Period, due.Add(-before.Period)
+	if between > 0 {
+		step, point = before.UnhealthyPeriod, due.Add(-time.Duration(between)*before.UnhealthyPeriod)
+	}
+	earliest := due.Add(min(step, period) - step)
+	if due.After(now) && earliest.Before(now) {
+		earliest = now // and not at once, as if the turn was missed
+	}
+	first = latest(nextPoint(point, earliest, period), period, now)
+	if period == w.probe.Period {
+		return first, 0
+	}
+	return first, uint32(first.Sub(point) / period)
+}
+
+// nextPoint returns the first point of a grid that is not before at. The grid has a point before at.
+func nextPoint(point, at time.Time, period time.Duration) time.Time {
+	return point.Add((at.Sub(point) + period - 1).Truncate(period))
 }

@@ -180,8 +180,8 @@ func TestUnhealthyPeriodOfANewInstance(t *testing.T) {
 	})
 }
 
-// An unhealthy period that a reload adds counts from now. A reload that changes a label leaves
-// the turns where they are, and so do those after it.
+// An unhealthy period that a reload adds counts from the last turn. A reload that changes a label
+// leaves the turns where they are, and so do those after it.
 func TestUnhealthyPeriodOverReloads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -198,12 +198,12 @@ func TestUnhealthyPeriodOverReloads(t *testing.T) {
 		w.sleepUntil(6 * time.Second)
 		w.apply(labelled(app("app", nil, p, nil), "b"))
 		w.sleepUntil(30 * time.Second)
-		equal(t, "attempts", w.at("app/readiness"), 0, 3700*ms, 4400*ms, 5100*ms, 5800*ms, 13700*ms, 23700*ms)
+		equal(t, "attempts", w.at("app/readiness"), 0, 3500*ms, 4200*ms, 4900*ms, 5600*ms, 10*time.Second, 20*time.Second, 30*time.Second)
 	})
 }
 
 // A reload during the attempt that makes the result Failure does not put the recovery off: the
-// next attempt comes an unhealthy period after that one's end.
+// next attempt comes an unhealthy period after that one.
 func TestUnhealthyPeriodOfAnAttemptOverAReload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -216,7 +216,7 @@ func TestUnhealthyPeriodOfAnAttemptOverAReload(t *testing.T) {
 		w.says("app/readiness", good)
 		w.sleepUntil(15 * time.Second)
 		w.is("app", "SRL")
-		equal(t, "attempts", w.at("app/readiness"), 0, 10*time.Second, 10700*ms)
+		equal(t, "attempts", w.at("app/readiness"), 0, 10*time.Second, 10500*ms)
 	})
 }
 
@@ -253,4 +253,65 @@ func TestUnhealthyPeriodOfAReloadDuringAnAttempt(t *testing.T) {
 		w.sleepUntil(25 * time.Second)
 		equal(t, "attempts", w.at("app/readiness"), 0, 500*ms, 1000*ms, 1500*ms, 10*time.Second, 20*time.Second)
 	})
+}
+
+// A reload that adds, changes or removes the unhealthy period of a thousand failing probes brings
+// their turns not together: neither now nor once they have recovered, when each turn has the place in
+// 10 s that it had before.
+func TestReloadOfUnhealthyPeriodsKeepsTheSpread(t *testing.T) {
+	for _, tt := range []struct{ before, after time.Duration }{
+		{0, 700 * ms}, {700 * ms, 0}, {700 * ms, 300 * ms}, {300 * ms, 700 * ms}, {700 * ms, 700 * ms},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			defer w.m.Close()
+			name := func(i int) string { return fmt.Sprintf("t%d", i) }
+			targets := func(unhealthy time.Duration, label string) (all []config.Target) {
+				for i := range 10000 {
+					p := every(time.Hour) // for the spread only
+					if i < 1000 {
+						p = sooner(unhealthy)
+					}
+					all = append(all, labelled(app(name(i), nil, p, nil), label))
+				}
+				return all
+			}
+			w.apply(targets(tt.before, "a")...)
+			w.sleepUntil(12 * time.Second)
+			for i := range 1000 {
+				w.says(name(i)+"/readiness", bad)
+			}
+			w.sleepUntil(31 * time.Second)
+			w.apply(targets(tt.after, "b")...)
+			w.sleepUntil(51 * time.Second)
+			for i := range 1000 {
+				w.says(name(i)+"/readiness", good)
+			}
+			w.sleepUntil(85 * time.Second)
+			least := min(tt.after, tt.before)
+			if least == 0 {
+				least = max(tt.after, tt.before)
+			}
+			turns := map[time.Duration]int{}
+			for i := range 1000 {
+				at := w.at(name(i) + "/readiness")
+				if first, last := at[0], at[len(at)-1]; (last-first)%(10*time.Second) != 0 {
+					t.Fatalf("%v to %v, %s: first turn at %v, last at %v; want the same place in 10 s", tt.before, tt.after, name(i), first, last)
+				}
+				for j := range at[1:] {
+					if gap := at[j+1] - at[j]; gap < least {
+						t.Fatalf("%v to %v, %s: two attempts come %v after each other", tt.before, tt.after, name(i), gap)
+					}
+					if at[j] < 31*time.Second && at[j+1] > 31*time.Second {
+						turns[at[j+1].Truncate(50*ms)]++
+					}
+				}
+			}
+			for at, n := range turns {
+				if n > 300 {
+					t.Errorf("%v to %v: %d first turns after the reload at %v", tt.before, tt.after, n, at)
+				}
+			}
+		})
+	}
 }
