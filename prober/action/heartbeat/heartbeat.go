@@ -66,7 +66,7 @@ func (p *Pulse) Attempt(ctx context.Context, probe *config.Probe, looks *Looks, 
 	if h.File != "" {
 		p.see(found, now)
 	}
-	p.countAbsence(life.Due, now)
+	p.countAbsence(life, now)
 	switch {
 	case found.noDirectory && !p.has:
 		return unjudged(action.LocalFile, "there is no directory for %s: is the volume mounted for the agent?", h.File)

@@ -213,6 +213,27 @@ func TestPause(t *testing.T) {
 	})
 }
 
+// The absence of the agent before the end of a pause gives the target no time after the pause; an
+// absence after that does.
+func TestPauseAfterAnAbsence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := posted(t)
+		p.touch(0)
+		p.life.Due = time.Now()
+		time.Sleep(10 * maxAge)
+		p.says("after an absence", "unknown agent_late")
+		p.life.Resumed, p.life.Due = time.Now(), time.Now()
+		time.Sleep(maxAge / 2)
+		p.says("after a pause and half of maxAge away", "unknown heartbeat_late")
+		time.Sleep(maxAge)
+		p.life.Due = time.Now()
+		p.says("after maxAge with the agent", "unknown heartbeat_late")
+		time.Sleep(time.Nanosecond)
+		p.life.Due = time.Now()
+		p.says("after more", "failed heartbeat_late")
+	})
+}
+
 // While the agent does not run, its machine may not run either, and beats wait to be received. So
 // the time does not count as silence, and nothing fails in the first second after it.
 func TestAbsence(t *testing.T) {

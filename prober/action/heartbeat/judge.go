@@ -62,14 +62,14 @@ func (p *Pulse) judge(h *config.Heartbeat, life Life, now time.Time) (action.Out
 	if whose == former && p.saw(life, now) {
 		return failure(reason, "%s since the instance began", why)
 	}
-	from, most := p.silentSince(), h.MaxAge
+	from, most, absent := p.silentSince(), h.MaxAge, p.absent
 	if h.File != "" && !p.last.seen {
 		most = min(most, longestWatch)
 	}
 	if life.Resumed.After(from) {
-		from = life.Resumed
+		from, absent = life.Resumed, p.absent-p.before
 	}
-	if now.Sub(from)-p.absent <= most {
+	if now.Sub(from)-absent <= most {
 		return unjudged(reason, "%s, but the agent has watched only since %s", why, clock(from))
 	}
 	return failure(reason, "%s, and %v have passed", why, h.MaxAge)

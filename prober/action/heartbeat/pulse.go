@@ -33,6 +33,8 @@ type Pulse struct {
 
 	absent   time.Duration // how long the agent did not run since the last beat
 	counted  time.Time     // absences are counted up to here
+	resumed  time.Time     // when the life last ran again after a pause
+	before   time.Duration // of absent, what was before that
 	pardoned time.Time     // when the last pardon began
 }
 
@@ -56,7 +58,7 @@ func (p *Pulse) Beat() {
 	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.last, p.has, p.absent = beat{at: now, after: now, wall: now, seen: true}, true, 0
+	p.last, p.has, p.absent, p.before = beat{at: now, after: now, wall: now, seen: true}, true, 0, 0
 }
 
 // Last returns when the last beat came; the zero time if the agent knows of none.
@@ -83,7 +85,7 @@ func (p *Pulse) see(found sight, now time.Time) {
 		return
 	}
 	age := min(max(now.Round(0).Sub(found.mtime), 0), longest)
-	p.mtime, p.has, p.absent = found.mtime, true, 0
+	p.mtime, p.has, p.absent, p.before = found.mtime, true, 0, 0
 	if first {
 		p.last = beat{at: now.Add(-age), wall: now.Add(-age).Round(0)}
 		return
@@ -93,9 +95,13 @@ func (p *Pulse) see(found sight, now time.Time) {
 	p.last = beat{at: at, after: before, wall: now.Add(-age).Round(0), seen: true}
 }
 
-// countAbsence counts the time from due, when an attempt could begin, to now, unless that is
-// short: the agent, or its whole machine, did not run. The caller holds mu.
-func (p *Pulse) countAbsence(due, now time.Time) {
+// countAbsence counts the time from when the attempt could begin to now, unless that is short: the
+// agent, or its whole machine, did not run. The caller holds mu.
+func (p *Pulse) countAbsence(life Life, now time.Time) {
+	due := life.Due
+	if !life.Resumed.Equal(p.resumed) {
+		p.resumed, p.before = life.Resumed, p.absent
+	}
 	if due.IsZero() || now.Sub(due) <= absence {
 		return
 	}
