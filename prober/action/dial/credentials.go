@@ -100,8 +100,9 @@ func (l *Loaded) Into(c *tls.Config) {
 }
 
 // Judge returns the outcome of the attempt that has used l. A failure that may come from the
-// agent's own files says nothing about the target: the server may have refused a client certificate
-// that is old, or the reading has used up the time.
+// agent's own files says nothing about the target: the server has asked for a client certificate that
+// is old, and may have refused it, or the reading has used up the time. A server that has not asked
+// fails for reasons of its own.
 func (l *Loaded) Judge(made action.Outcome, err error) (action.Outcome, error) {
 	switch {
 	case err != nil:
@@ -113,7 +114,8 @@ func (l *Loaded) Judge(made action.Outcome, err error) (action.Outcome, error) {
 	case made.Success:
 		return made, nil
 	}
-	if l.asked.Load() && hungUp(&made) {
+	asked := l.asked.Load()
+	if asked && hungUp(&made) {
 		// The server hangs up on a stranger before all is written, so that its alert can be lost.
 		made.Reason = action.TLS
 		made.Output = action.Clip(made.Output + ": the server had asked for a client certificate")
@@ -126,8 +128,12 @@ func (l *Loaded) Judge(made action.Outcome, err error) (action.Outcome, error) {
 		}
 	case action.ConnectionRefused, action.NoRoute, action.DNS, action.TLSVerify:
 		// Before the server has seen the certificate.
+	case action.GRPCNotServing:
+		// The service itself has answered.
 	default:
-		ours = l.doubt
+		if asked {
+			ours = l.doubt
+		}
 	}
 	if ours == "" {
 		return made, nil

@@ -11,8 +11,13 @@ import (
 )
 
 // A timeout after a slow read of the agent's own files is unknown. So is a failure with a doubtful
-// client certificate, unless it came before the server has seen the certificate.
+// client certificate, unless the server has not asked for the certificate, or has judged without it.
 func TestLoadedJudge(t *testing.T) {
+	asked := func(doubt string) *Loaded {
+		l := &Loaded{doubt: doubt}
+		l.asked.Store(true)
+		return l
+	}
 	for _, c := range []struct {
 		name   string
 		loaded *Loaded
@@ -24,22 +29,22 @@ func TestLoadedJudge(t *testing.T) {
 		{"quick read, short timeout", &Loaded{timeout: 50 * time.Millisecond, took: 20 * time.Millisecond}, action.Outcome{Reason: action.Timeout}, action.Timeout},
 		{"slow read, success", &Loaded{timeout: time.Second, took: time.Second}, action.Outcome{Success: true}, ""},
 		{"slow read, status", &Loaded{timeout: time.Second, took: time.Second}, action.Outcome{Reason: action.HTTPStatus}, action.HTTPStatus},
-		{"doubt, timeout", &Loaded{timeout: time.Second, doubt: "old"}, action.Outcome{Reason: action.Timeout}, action.Timeout},
-		{"doubt, refused", &Loaded{doubt: "old"}, action.Outcome{Reason: action.ConnectionRefused}, action.ConnectionRefused},
-		{"doubt, server unverified", &Loaded{doubt: "old"}, action.Outcome{Reason: action.TLSVerify}, action.TLSVerify},
-		{"doubt, alert", &Loaded{doubt: "old"}, action.Outcome{Reason: action.TLS}, action.LocalFile},
-		{"doubt, reset", &Loaded{doubt: "old"}, action.Outcome{Reason: action.ConnectionReset}, action.LocalFile},
-		{"doubt, status", &Loaded{doubt: "old"}, action.Outcome{Reason: action.HTTPStatus}, action.LocalFile},
+		{"doubt, timeout", asked("old"), action.Outcome{Reason: action.Timeout}, action.Timeout},
+		{"doubt, refused", asked("old"), action.Outcome{Reason: action.ConnectionRefused}, action.ConnectionRefused},
+		{"doubt, server unverified", asked("old"), action.Outcome{Reason: action.TLSVerify}, action.TLSVerify},
+		{"doubt, not serving", asked("old"), action.Outcome{Reason: action.GRPCNotServing}, action.GRPCNotServing},
+		{"doubt, alert", asked("old"), action.Outcome{Reason: action.TLS}, action.LocalFile},
+		{"doubt, reset", asked("old"), action.Outcome{Reason: action.ConnectionReset}, action.LocalFile},
+		{"doubt, status", asked("old"), action.Outcome{Reason: action.HTTPStatus}, action.LocalFile},
+		{"doubt that the server has not seen, alert", &Loaded{doubt: "old"}, action.Outcome{Reason: action.TLS}, action.TLS},
+		{"doubt that the server has not seen, reset", &Loaded{doubt: "old"}, action.Outcome{Reason: action.ConnectionReset}, action.ConnectionReset},
+		{"doubt that the server has not seen, status", &Loaded{doubt: "old"}, action.Outcome{Reason: action.HTTPStatus}, action.HTTPStatus},
 		{"no doubt, reset", &Loaded{}, action.Outcome{Reason: action.ConnectionReset}, action.ConnectionReset},
+		{"asked for a certificate, and reset", asked(""), action.Outcome{Reason: action.ConnectionReset}, action.TLS},
 	} {
 		got, err := c.loaded.Judge(c.made, nil)
 		if got.Reason != c.want || (err != nil) != (c.want == action.LocalFile) {
 			t.Errorf("%s: got %+v, error %v, want %s", c.name, got, err, c.want)
 		}
-	}
-	var asked Loaded
-	asked.asked.Store(true)
-	if got, err := asked.Judge(action.Outcome{Reason: action.ConnectionReset}, nil); got.Reason != action.TLS || err != nil {
-		t.Errorf("asked for a certificate, and reset: got %+v, error %v", got, err)
 	}
 }

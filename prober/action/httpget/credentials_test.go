@@ -234,7 +234,7 @@ func TestRotated(t *testing.T) {
 
 // While certificate and key do not fit, the last pair stays in use, and the attempt says so. A
 // server that refuses this pair, or one that has expired, may be right: the attempt is unknown,
-// however the server says so.
+// however the server says so. A server that does not ask for a certificate fails on its own account.
 func TestDoubtfulPair(t *testing.T) {
 	first, second := testutil.NewAuthority(t, "first"), testutil.NewAuthority(t, "second")
 	certificate, key := first.Issue(t)
@@ -250,7 +250,9 @@ func TestDoubtfulPair(t *testing.T) {
 		}), long, &pair)
 	}
 	polite := pair
-	refusing["a status"] = httpProbe(overTLS(t, false, first.IssuePair(t)), long, config.HTTPGet{Path: "/code?c=400", Scheme: "HTTPS", TLS: &polite})
+	bad := config.HTTPGet{Path: "/code?c=400", Scheme: "HTTPS", TLS: &polite}
+	refusing["a status"] = httpProbe(overTLS(t, false, first.IssuePair(t), func(c *tls.Config) { c.ClientAuth = tls.RequestClientCert }), long, bad)
+	careless := httpProbe(overTLS(t, false, first.IssuePair(t)), long, bad) // asks for no certificate
 	f := guardedBy(accepting, long, &pair)
 	gone := guardedBy(actiontest.ClosedPort(t), long, &pair)
 
@@ -281,6 +283,9 @@ func TestDoubtfulPair(t *testing.T) {
 		}
 		if got := actiontest.Attempt(t, gone); got.Reason != action.ConnectionRefused {
 			t.Errorf("%s, nobody listens: got %+v", step.want, got)
+		}
+		if got, err := careless(t.Context()); err != nil || got.Reason != action.HTTPStatus {
+			t.Errorf("%s, no certificate is asked for: got %+v, error %v", step.want, got, err)
 		}
 	}
 }
