@@ -14,9 +14,11 @@
 package credential
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"slices"
@@ -60,11 +62,26 @@ func (c *CA) Get(ctx context.Context) (*x509.CertPool, error) {
 }
 
 func parseCA(contents [][]byte) (*x509.CertPool, error) {
+	if cutOff(contents[0]) {
+		return nil, errCutOff
+	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(contents[0]) {
 		return nil, errors.New("has no certificate in PEM form")
 	}
 	return pool, nil
+}
+
+// errCutOff is for a file that somebody is still writing, or has not written to its end. Without its
+// last authorities or intermediate certificates, servers would be refused, or refuse the agent.
+var errCutOff = errors.New("ends in the middle of a PEM block")
+
+// cutOff reports whether the last PEM block of a file has no end.
+func cutOff(content []byte) bool {
+	for block := new(pem.Block); block != nil; {
+		block, content = pem.Decode(content)
+	}
+	return bytes.Contains(content, []byte("-----BEGIN "))
 }
 
 // parseSystem makes sure that the system has authorities. Without any, as in an image without
@@ -97,6 +114,9 @@ func NewPair(certFile, keyFile string) *Pair {
 }
 
 func parsePair(contents [][]byte) (*tls.Certificate, error) {
+	if cutOff(contents[0]) {
+		return nil, errCutOff
+	}
 	pair, err := tls.X509KeyPair(contents[0], contents[1])
 	if err != nil {
 		return nil, err
@@ -158,7 +178,7 @@ func (t *Token) Values() []string {
 func (t *Token) parse(contents [][]byte) (string, error) {
 	value := strings.TrimRight(string(contents[0]), "\r\n")
 	switch {
-	case value == "":
+	case strings.TrimSpace(value) == "": // as a server would see it
 		return "", errors.New("is empty")
 	case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }):
 		// Without the text, which is secret.

@@ -144,10 +144,13 @@ func TestMissingAndBroken(t *testing.T) {
 		{"CA without certificates", getCA, "hunter2", authority.PEM(), "has no certificate in PEM form"},
 		{"CA of a key", getCA, key, authority.PEM(), "has no certificate in PEM form"},
 		{"large CA", getCA, strings.Repeat("x", maxPEM+1), authority.PEM(), "is larger than 1024 KiB"},
+		{"CA cut off", getCA, authority.PEM() + cert[:len(cert)-10], authority.PEM() + cert, "ends in the middle of a PEM block"},
 		{"empty token", getToken, "\n", "x", "is empty"},
+		{"token of spaces", getToken, " \t\r\n", "x", "is empty"},
 		{"token with a newline", getToken, "hunter2\nhunter2", "x", "has a newline or another control character: such a header cannot be sent"},
 		{"large token", getToken, strings.Repeat("x", maxToken+1), "x", "is larger than 16 KiB"},
 		{"certificate", getCert, "hunter2", cert, "tls: failed to find any PEM data in certificate input"},
+		{"chain cut off", getCert, cert + authority.PEM()[:100], cert + authority.PEM(), "ends in the middle of a PEM block"},
 		{"key", getKey, "hunter2", key, "tls: failed to find any PEM data in key input"},
 		{"key in place of certificate", getCert, key, cert, `tls: failed to find certificate PEM data in certificate input, but did find a private key; PEM inputs may have been switched`},
 	} {
