@@ -6,6 +6,7 @@ package prober
 import (
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -64,7 +65,7 @@ func TestSocketAnswers(t *testing.T) {
 }
 
 // A Unix socket without a file, without a listener or below a directory that does not exist is
-// refused. So is a file that is no socket.
+// refused. So are a file that is no socket, and a socket that takes datagrams.
 func TestSocketRefused(t *testing.T) {
 	missing := actiontest.Socket(t)
 	dead := actiontest.Socket(t)
@@ -75,8 +76,14 @@ func TestSocketRefused(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	letters, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: actiontest.Socket(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer letters.Close()
 	for about, path := range map[string]string{
-		"no file": missing, "nobody listens": dead, "no socket": file, "no directory": missing + "/x", "a file for a directory": file + "/x",
+		"datagrams": letters.LocalAddr().String(),
+		"no file":   missing, "nobody listens": dead, "no socket": file, "no directory": missing + "/x", "a file for a directory": file + "/x",
 	} {
 		for name, f := range socketProbes(path, 50*time.Millisecond) {
 			if got := actiontest.Attempt(t, f); got.Success || got.Reason != action.ConnectionRefused {

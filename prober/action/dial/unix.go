@@ -21,10 +21,11 @@ const backlogPause = 10 * time.Millisecond
 
 // Unix connects to a Unix socket while the attempt lasts, but no longer than until, unless that is
 // zero. The connection's deadline is the end of the first step. While the backlog of the socket is
-// full, Unix goes on trying.
+// full, Unix goes on trying. A file system that does not answer keeps Unix no longer than the attempt
+// may last.
 func Unix(ctx context.Context, path string, watch *Stopwatch, until time.Time) (net.Conn, error) {
 	for last := false; ; {
-		conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
+		conn, err := toSockets.connect(ctx, path, watch.Left()+Stretch)
 		switch {
 		case err == nil:
 			watch.Move()
@@ -34,9 +35,9 @@ func Unix(ctx context.Context, path string, watch *Stopwatch, until time.Time) (
 			return nil, unixError(err)
 		case last, ctx.Err() != nil:
 			watch.giveUp()
-			return nil, lateUnix(path)
+			return nil, unixFailed(path, os.ErrDeadlineExceeded)
 		case !until.IsZero() && !time.Now().Before(until):
-			return nil, lateUnix(path)
+			return nil, unixFailed(path, os.ErrDeadlineExceeded)
 		}
 		watch.Move()
 		// A backlog that has room by the end of the attempt is seen by one more try.
@@ -49,15 +50,15 @@ func unixError(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		return &meant{err, action.ErrLocalFile}
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENOTSOCK):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENOTSOCK), errors.Is(err, syscall.EPROTOTYPE):
 		return &meant{err, syscall.ECONNREFUSED}
 	}
 	return err
 }
 
-// lateUnix returns the error of a connect that has run out of time, in the words of package net.
-func lateUnix(path string) error {
-	return &net.OpError{Op: "dial", Net: "unix", Addr: &net.UnixAddr{Name: path, Net: "unix"}, Err: os.ErrDeadlineExceeded}
+// unixFailed returns the error of a connect that has failed with err, in the words of package net.
+func unixFailed(path string, err error) error {
+	return &net.OpError{Op: "dial", Net: "unix", Addr: &net.UnixAddr{Name: path, Net: "unix"}, Err: err}
 }
 
 // meant is an error with a meaning beyond its text.

@@ -6,7 +6,10 @@ package dial
 import (
 	"context"
 	"errors"
+	"io"
+	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
@@ -92,4 +95,39 @@ func TestUnixErrors(t *testing.T) {
 		action.Classify(err) != action.ConnectionRefused || errors.Is(err, action.ErrLocalFile) {
 		t.Errorf("error %v", err)
 	}
+}
+
+// A file system that does not answer makes an attempt unknown once its time is up, and all others at
+// once until the answer comes. A connection that comes too late is closed. A stop waits for nothing.
+func TestUnixHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answers := make(chan net.Conn)
+		c := connects{dial: func(context.Context, string) (net.Conn, error) { return <-answers, nil }}
+		for _, want := range []time.Duration{3 * time.Second, 0} {
+			began := time.Now()
+			_, err := c.connect(t.Context(), "/nfs/app.sock", 3*time.Second)
+			if took := time.Since(began); took != want || !errors.Is(err, action.ErrLocalFile) || action.IsTimeout(err) ||
+				err.Error() != "dial unix /nfs/app.sock: the file system does not answer" {
+				t.Errorf("error %v after %v, want %v", err, took, want)
+			}
+		}
+		made, far := net.Pipe()
+		answers <- made
+		if _, err := far.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+			t.Errorf("the late connection: %v, want its end", err)
+		}
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := c.connect(ctx, "/nfs/app.sock", time.Hour); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, action.ErrLocalFile) {
+			t.Errorf("stopped: error %v", err)
+		}
+		late, _ := net.Pipe()
+		answers <- late
+		synctest.Wait()
+		go func() { answers <- made }()
+		if conn, err := c.connect(t.Context(), "/nfs/app.sock", time.Hour); conn != made || err != nil || len(c.hung) != 0 {
+			t.Errorf("error %v, %d connects hang", err, len(c.hung))
+		}
+	})
 }
