@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -267,6 +269,40 @@ func TestHangs(t *testing.T) {
 		synctest.Wait()
 		if got, err := s.get(t.Context()); got.value != "late" || err != nil || parses != 1 {
 			t.Errorf("got %q, error %v after %d parses", got.value, err, parses)
+		}
+	})
+}
+
+// However many files are on a file system that does not answer, the looks at them do not use up the
+// threads of the process.
+func TestManyHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release, places := make(chan struct{}), make(chan struct{}, cap(allPlaces))
+		var parses atomic.Int64
+		var users sync.WaitGroup
+		for range 2 * mostLooks {
+			s := newSource(nil, 0, func([][]byte) (string, error) {
+				parses.Add(1)
+				<-release
+				return "late", nil
+			})
+			s.places = places
+			users.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				if _, err := s.get(ctx); !errors.Is(err, errSlow) {
+					t.Errorf("error %v", err)
+				}
+			})
+		}
+		users.Wait()
+		if n := parses.Load(); n != mostLooks {
+			t.Errorf("%d looks, want %d", n, mostLooks)
+		}
+		close(release)
+		synctest.Wait()
+		if n := parses.Load(); n != 2*mostLooks {
+			t.Errorf("%d looks in the end, want %d", n, 2*mostLooks)
 		}
 	})
 }

@@ -22,7 +22,13 @@ const (
 	// settled is the age from which on a file's time tells one content from the next. A file
 	// that is younger is read at every look: it may change again within a tick of its clock.
 	settled = 2 * time.Second
+	// mostLooks bounds the looks that hang at the same time. Each occupies a thread, and the Go
+	// runtime ends a process with 10,000 threads.
+	mostLooks = 1000
 )
+
+// allPlaces are the places of all sources.
+var allPlaces = make(chan struct{}, mostLooks)
 
 // errSlow is for files that could not be read before the end of the context.
 var errSlow = errors.New("could not be read in time")
@@ -33,6 +39,8 @@ type source[T any] struct {
 	most  int64 // the largest size of a file
 	parse func(contents [][]byte) (T, error)
 	keeps bool // the last value stays while the files are there and broken
+
+	places chan struct{} // has one for each look that is under way
 
 	mu      sync.Mutex
 	looked  time.Time     // when the last look began
@@ -54,7 +62,7 @@ type found[T any] struct {
 
 // newSource returns a value of files that have not been read yet.
 func newSource[T any](paths []string, most int64, parse func([][]byte) (T, error)) *source[T] {
-	return &source[T]{paths: paths, most: most, parse: parse}
+	return &source[T]{paths: paths, most: most, parse: parse, places: allPlaces}
 }
 
 // get returns the value. It looks at the files if the last look is a second old, and waits for a
@@ -88,7 +96,9 @@ func (s *source[T]) look(done chan struct{}) {
 	s.mu.Lock()
 	is := s.found
 	s.mu.Unlock()
+	s.places <- struct{}{}
 	is = s.after(is)
+	<-s.places
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.found, s.looking = is, nil

@@ -22,6 +22,10 @@ var toSockets = connects{dial: func(ctx context.Context, path string) (net.Conn,
 // wait for the file system of the path for ever.
 var errHangs = &meant{errors.New("the file system does not answer"), action.ErrLocalFile}
 
+// mostHung bounds the connects that hang at the same time. Each occupies a thread, and the Go runtime
+// ends a process with 10,000 threads.
+const mostHung = 1000
+
 // connects makes connects that may hang. One that hangs keeps a goroutine and a thread, and nobody
 // else: until it ends, connects makes no other to the same path.
 type connects struct {
@@ -35,8 +39,9 @@ type connects struct {
 func (c *connects) connect(ctx context.Context, path string, limit time.Duration) (net.Conn, error) {
 	c.mu.Lock()
 	_, hung := c.hung[path]
+	full := len(c.hung) >= mostHung
 	c.mu.Unlock()
-	if hung {
+	if hung || full {
 		return nil, unixFailed(path, errHangs)
 	}
 	type made struct {

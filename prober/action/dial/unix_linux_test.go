@@ -8,6 +8,8 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -128,6 +130,35 @@ func TestUnixHangs(t *testing.T) {
 		go func() { answers <- made }()
 		if conn, err := c.connect(t.Context(), "/nfs/app.sock", time.Hour); conn != made || err != nil || len(c.hung) != 0 {
 			t.Errorf("error %v, %d connects hang", err, len(c.hung))
+		}
+	})
+}
+
+// However many sockets are on a file system that does not answer, the connects to them do not use up
+// the threads of the process.
+func TestManyUnixHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		var dials atomic.Int64
+		c := connects{dial: func(context.Context, string) (net.Conn, error) {
+			dials.Add(1)
+			<-release
+			return nil, errHangs
+		}}
+		for i := range mostHung + 10 {
+			if _, err := c.connect(t.Context(), strconv.Itoa(i), time.Second); !errors.Is(err, action.ErrLocalFile) {
+				t.Errorf("error %v", err)
+			}
+		}
+		if n := dials.Load(); n != mostHung {
+			t.Errorf("%d connects, want %d", n, mostHung)
+		}
+		close(release)
+		synctest.Wait()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if len(c.hung) != 0 {
+			t.Errorf("%d hang after the end", len(c.hung))
 		}
 	})
 }
