@@ -5,6 +5,7 @@ package prober
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/credential"
@@ -27,7 +28,7 @@ func NewScrubber(t *config.Target) *output.Scrubber {
 		all := slices.Clone(secrets)
 		for _, f := range files {
 			for _, value := range f.token.Values() {
-				all = append(all, value)
+				all = append(all, value, strings.TrimSpace(value)) // as the server gets it
 				all = append(all, f.header.Secrets(f.header.Prefix+value)...)
 			}
 		}

@@ -117,7 +117,7 @@ func TestCertExpiresOfMembers(t *testing.T) {
 // No log line and no status contains what a file has, or had before it was replaced, in whatever
 // form a target repeats it. The token itself is secret without its prefix, too.
 func TestSecretsFromFiles(t *testing.T) {
-	secret := testutil.NewSecret(t).Put(t, map[string]string{"token": "hunter2-plugh\n", "basic": "am9lOmh1bnRlcjItYmFzaWM="})
+	secret := testutil.NewSecret(t).Put(t, map[string]string{"token": "hunter2-plugh\n", "basic": "am9lOmh1bnRlcjItYmFzaWM=", "spaced": "hunter2-spaced \n"})
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		defer w.m.Close()
@@ -127,28 +127,30 @@ func TestSecretsFromFiles(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-			if _, err = credential.NewToken(secret.Path("basic")).Get(ctx); err != nil {
-				t.Error(err)
+			for _, name := range []string{"basic", "spaced"} {
+				if _, err = credential.NewToken(secret.Path(name)).Get(ctx); err != nil {
+					t.Error(err)
+				}
 			}
 			if len(said) == 0 || said[len(said)-1] != token {
 				said = append(said, token)
 			}
 			return action.Outcome{
 				Reason: action.HTTPStatus,
-				Output: strings.Join(said, " or ") + ": Bearer " + token + ", joe:hunter2-basic",
+				Output: strings.Join(said, " or ") + ": Bearer " + token + ", joe:hunter2-basic, hunter2-spaced",
 				Body:   base64.StdEncoding.EncodeToString([]byte("x " + said[0])),
 			}, nil
 		})
 		member := every(time.Hour)
 		member.Name = "member"
-		member.HTTPGet.Headers = []config.Header{{Name: "Proxy-Authorization", ValueFile: secret.Path("basic"), Prefix: "Basic "}}
+		member.HTTPGet.Headers = []config.Header{{Name: "Proxy-Authorization", ValueFile: secret.Path("basic"), Prefix: "Basic "}, {Name: "X-Key", ValueFile: secret.Path("spaced"), Prefix: "key="}}
 		c := app("app", nil, every(time.Second), nil)
 		c.ReadinessProbe.HTTPGet.Headers = []config.Header{{Name: "Authorization", ValueFile: secret.Path("token"), Prefix: "Bearer "}}
 		c.Several = new([gate.NumKinds]config.Probes)
 		c.Several[gate.Liveness] = config.Probes{Require: 1, Members: []*config.Probe{member}}
 		w.apply(c)
 		w.sleepUntil(1500 * ms)
-		secret.Put(t, map[string]string{"token": "hunter2-xyzzy\n", "basic": "am9lOmh1bnRlcjItYmFzaWM="})
+		secret.Put(t, map[string]string{"token": "hunter2-xyzzy\n", "basic": "am9lOmh1bnRlcjItYmFzaWM=", "spaced": "hunter2-spaced \n"})
 		w.sleepUntil(4500 * ms)
 		w.apply(labelled(c, "x")) // the new target knows the old token as well
 		w.sleepUntil(6500 * ms)
@@ -165,7 +167,7 @@ func TestSecretsFromFiles(t *testing.T) {
 				t.Errorf("%q is visible: %s", part, seen)
 			}
 		}
-		if !strings.Contains(seen, "<redacted> or <redacted>: <redacted>, <redacted>") {
+		if !strings.Contains(seen, "<redacted> or <redacted>: <redacted>, <redacted>, <redacted>") {
 			t.Errorf("the output is missing: %s", seen)
 		}
 	})
