@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -36,6 +37,15 @@ func CredentialsOf(c *config.TLS) (files Credentials) {
 		files.Pair = credential.NewPair(c.CertFile, c.KeyFile)
 	}
 	return files
+}
+
+// ServerName returns the name that the certificate of a verified server must have, if the name is not
+// the host as it stands; empty otherwise. An address has no zone in a certificate.
+func ServerName(c *config.TLS, host string) string {
+	if ip, err := netip.ParseAddr(host); c.ServerName == "" && err == nil && ip.Zone() != "" {
+		return ip.WithZone("").String()
+	}
+	return c.ServerName
 }
 
 // Loaded is what one attempt has read from its files.

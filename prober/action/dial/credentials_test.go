@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prober-exporter/prober_exporter/config"
 	"github.com/prober-exporter/prober_exporter/prober/action"
 )
 
@@ -45,6 +46,20 @@ func TestLoadedJudge(t *testing.T) {
 		got, err := c.loaded.Judge(c.made, nil)
 		if got.Reason != c.want || (err != nil) != (c.want == action.LocalFile) {
 			t.Errorf("%s: got %+v, error %v, want %s", c.name, got, err, c.want)
+		}
+	}
+}
+
+// A certificate has addresses without a zone.
+func TestServerName(t *testing.T) {
+	for _, c := range []struct{ asked, host, want string }{
+		{"", "shop.example", ""},
+		{"", "127.0.0.1", ""},
+		{"", "fe80::1%eth0", "fe80::1"},
+		{"shop.example", "fe80::1%eth0", "shop.example"},
+	} {
+		if got := ServerName(&config.TLS{ServerName: c.asked}, c.host); got != c.want {
+			t.Errorf("%q at %s: got %q, want %q", c.asked, c.host, got, c.want)
 		}
 	}
 }

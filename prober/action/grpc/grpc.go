@@ -65,7 +65,7 @@ func New(t *config.Target, p *config.Probe) action.Func {
 	}
 	g.careful.Store(!g.ahead)
 	if c := p.GRPC.TLS; c != nil {
-		return newGuarded(g, c)
+		return newGuarded(g, c, t.Host)
 	}
 	return g.attempt
 }

@@ -20,10 +20,10 @@ type guarded struct {
 	files dial.Credentials
 }
 
-// newGuarded returns the action of a probe with a tlsConfig.
-func newGuarded(g *check, c *config.TLS) action.Func {
+// newGuarded returns the action of a probe of host with a tlsConfig.
+func newGuarded(g *check, c *config.TLS, host string) action.Func {
 	g.tls.InsecureSkipVerify = c.InsecureSkipVerify
-	g.tls.ServerName = cmp.Or(c.ServerName, g.tls.ServerName)
+	g.tls.ServerName = cmp.Or(dial.ServerName(c, host), g.tls.ServerName)
 	g.tls.MinVersion = c.Version()
 	s := &guarded{g, dial.CredentialsOf(c)}
 	return s.attempt

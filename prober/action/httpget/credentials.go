@@ -57,10 +57,10 @@ func (g *guarded) attempt(ctx context.Context) (action.Outcome, error) {
 	return loaded.Judge(watch.Judge(g.library(ctx, watch, nil, loaded)))
 }
 
-// verified returns the TLS configuration of an attempt of a guarded probe, and notes in seen what
-// servers show.
-func verified(c *config.TLS, loaded *dial.Loaded, seen *expiry) *tls.Config {
-	t := &tls.Config{ServerName: c.ServerName, InsecureSkipVerify: c.InsecureSkipVerify, MinVersion: c.Version()}
+// verified returns the TLS configuration of an attempt of a guarded probe that asks host, and notes in
+// seen what servers show.
+func verified(c *config.TLS, host string, loaded *dial.Loaded, seen *expiry) *tls.Config {
+	t := &tls.Config{ServerName: dial.ServerName(c, host), InsecureSkipVerify: c.InsecureSkipVerify, MinVersion: c.Version()}
 	loaded.Into(t)
 	t.VerifyConnection = seen.note
 	return t

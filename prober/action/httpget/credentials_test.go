@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -120,6 +121,25 @@ func TestVerified(t *testing.T) {
 				t.Errorf("%s, HTTP/2 %t: expires at %d, want %d", c.name, h2, got.CertExpires, want)
 			}
 		}
+	}
+}
+
+// A server at an address with a zone verifies: its certificate has the address alone.
+func TestVerifiedZone(t *testing.T) {
+	l, err := net.Listen("tcp6", "[::1]:0")
+	if err != nil {
+		needs.Missing(t, "IPv6")
+	}
+	loopback, err := net.InterfaceByIndex(1)
+	if err != nil || loopback.Flags&net.FlagLoopback == 0 {
+		needs.Missing(t, "the name of the loopback interface")
+	}
+	authority := testutil.NewAuthority(t, "one")
+	s := actiontest.WebServerOn(t, l, actiontest.Site(), actiontest.Protocols((*http.Protocols).SetHTTP1), true)
+	s.TLS.Certificates = []tls.Certificate{authority.IssuePair(t, func(c *x509.Certificate) { c.IPAddresses = []net.IP{net.IPv6loopback} })}
+	address := net.JoinHostPort("::1%"+loopback.Name, strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
+	if got := actiontest.Attempt(t, guardedBy(address, long, &config.TLS{CAFile: file(t, authority.PEM())})); !got.Success {
+		t.Errorf("got %+v", got)
 	}
 }
 

@@ -193,7 +193,7 @@ func (g *httpGet) exchange(ctx context.Context, watch *dial.Stopwatch, begun *ha
 	if loaded != nil {
 		get, headers = withTokens(get, loaded), get.Headers
 		if get.TLS != nil {
-			client = verified(get.TLS, loaded, seen)
+			client = verified(get.TLS, cmp.Or(get.Host, g.target.Host), loaded, seen)
 		}
 	}
 	conns := dial.NewConns(ctx, watch)
