@@ -185,7 +185,7 @@ func (t Target) Fold(k Kind, i int, r Result) Target {
 	t.own(k)
 	p, params := &t.members(k)[i], t.numbers(k, i)
 	if k == Startup && p.Held && p.Result == Success {
-		return t // a reload has made the probe succeed while the attempt was under way: started is latched
+		return t // started is latched
 	}
 	inst := Instance{ID: p.InstanceID}
 	if p.Inherited && r == Failure {
