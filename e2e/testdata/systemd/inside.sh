@@ -141,11 +141,19 @@ sed 's/unit: shop.service/unit: other.service/' /tmp/good >/tmp/wrong
 load /tmp/wrong
 hang
 logged() { journalctl --no-pager -o cat -u prober_exporter | grep -q "$1"; }
-check "a restart that polkit denies fails, and the log says what is missing" logged 'access denied: a rule of polkit must allow'
-check "the unit that the rule does not name runs on" is "$other" of MainPID other
+check "a unit that the process does not belong to is not restarted, and the log says so" logged 'does not belong to other.service, but to shop.service'
+check "that unit runs on" is "$other" of MainPID other
+
+rules=/etc/polkit-1/rules.d/50-prober_exporter.rules
+cp $rules /tmp/rules
+sed 's/"shop.service"/"none.service"/' /tmp/rules >$rules
+sleep 2 # for polkit to read the rule
+at_once "without its rule the agent may not restart shop" denied TryRestartUnit shop.service
 load /tmp/good
+check "a restart that polkit denies fails, and the log says what is missing" logged 'access denied: a rule of polkit must allow'
 pid=$(of MainPID shop)
-check "with the right unit the restart is made up for" another
+cp /tmp/rules $rules
+check "with the rule the restart is made up for" another
 
 # An agent that dies leaves a service that runs, whatever it was about to do.
 kill_agent() { systemctl kill --signal=KILL prober_exporter.service; }
