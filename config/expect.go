@@ -104,7 +104,7 @@ func (d *decoder) statusRange(v value) (StatusRange, bool) {
 	case r.From == 0 || r.To == 0:
 		d.wrong(v, `must be a status such as 307 or a range such as "200-299", from 100 to 599, is %s`, quote(v.node.Value))
 	case r.From > r.To:
-		d.wrong(v, "must be a range from the lower to the higher status, is %s", quote(v.node.Value))
+		d.wrong(v, "must be a range from a lower to a higher status, is %s", quote(v.node.Value))
 	default:
 		return r, true
 	}
@@ -136,7 +136,7 @@ func (d *decoder) expression(v value) *regexp.Regexp {
 	case err != nil:
 		d.wrong(v, "must be a regular expression: %s", syntaxProblem(err))
 	case size > maxInstructions:
-		d.wrong(v, "must be a simpler regular expression: Go makes %d instructions of it, and %d are allowed; a repetition such as {500} counts 500 times",
+		d.wrong(v, "must be a simpler regular expression: this one compiles to %d instructions, at most %d are allowed, and a{100} makes 100",
 			size, maxInstructions)
 	default:
 		return regexp.MustCompile(text)

@@ -46,8 +46,8 @@ func TestExpectBounds(t *testing.T) {
 		"[" + strings.Repeat("a", 998) + "]": "",
 		"[" + strings.Repeat("a", 999) + "]": "at most 1000 bytes, has 1001",
 		"a{498}":                             "",
-		"a{499}":                             "makes 501 instructions of it, and 500 are allowed",
-		`(\\pL{100}){9}`:                     "and 500 are allowed",
+		"a{499}":                             "compiles to 501 instructions, at most 500 are allowed",
+		`(\\pL{100}){9}`:                     "at most 500 are allowed",
 		"(a{100}){100}":                      "invalid repeat count",
 	} {
 		_, _, err := load(t, expecting(fmt.Sprintf("bodyMatches: \"%s\"", text)))

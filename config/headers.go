@@ -58,7 +58,7 @@ func (d *decoder) headerFile(o object, h *Header) {
 	value, file, prefix := o.get("value"), o.get("valueFile"), o.get("prefix")
 	if !file.set() {
 		if prefix.set() {
-			d.wrong(prefix, "must not be set without valueFile: write it into the value")
+			d.wrong(prefix, "must not be set without valueFile: write the prefix into value")
 		}
 		return
 	}
@@ -72,7 +72,7 @@ func (d *decoder) headerFile(o object, h *Header) {
 		d.wrong(file, "must not be set together with value")
 	}
 	if strings.EqualFold(h.Name, "Host") {
-		d.wrong(file, "must not be set for Host, which is no secret: write the value")
+		d.wrong(file, "must not be set for Host, which is not a secret: use value")
 	}
 	if d.mistakes() == before {
 		d.noticeFile(file, func(ctx context.Context) error {

@@ -99,7 +99,7 @@ func (d *decoder) listener(o object, i *Instance, t *Target) {
 		d.wrong(v, "must be greater than or equal to %s, is %s", formatSeconds(lowestRefresh), formatSeconds(i.Refresh))
 	}
 	if v := o.get("ports"); v.set() && meansSocket(t.Host) {
-		d.wrong(v, "must not be set: the target's host is a socket, which has no ports")
+		d.wrong(v, "must not be set: the target's host is a Unix socket, which has no ports")
 		return
 	}
 	for _, item := range d.list(o.get("ports")) {

@@ -96,7 +96,7 @@ func (d *decoder) require(v value, members int) int {
 	case members == 0:
 		return 0 // the empty list is the mistake
 	}
-	most := "must be all, any or a number from 1 to " + strconv.Itoa(members) + ", the number of probes"
+	most := "must be all, any or a number from 1 to " + strconv.Itoa(members) + " (the number of probes)"
 	return int(d.integer(v, 1, int64(members), most, most))
 }
 

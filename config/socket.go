@@ -41,7 +41,7 @@ func socketProblem(host string) string {
 	case !utf8.ValidString(p), strings.ContainsFunc(p, func(r rune) bool { return r < ' ' || r == 0x7f }):
 		return "must be text in UTF-8 without control characters"
 	case path.Clean(p) != p:
-		return "must have a path without //, /./, /../ and a slash at its end"
+		return "must have a path without //, /./ and /../ and without a slash at the end"
 	case len(p) > longestSocket:
 		return "must have a path of at most 107 bytes: a longer path cannot be dialled"
 	}
@@ -60,6 +60,6 @@ func (d *decoder) portAt(v value, host string, ports []Port) PortRef {
 // noPort reports a port of a probe whose host is a socket.
 func (d *decoder) noPort(v value) {
 	if v.set() {
-		d.wrong(v, "must not be set: the host is a socket, which has no port")
+		d.wrong(v, "must not be set: the host is a Unix socket, which has no port")
 	}
 }

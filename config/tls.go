@@ -63,9 +63,9 @@ func (d *decoder) tls(v value, encrypted bool, lacks string) *TLS {
 	}
 	switch {
 	case cert.set() && !key.set():
-		d.wrong(key, "%s together with certFile", required)
+		d.wrong(key, "must be set together with certFile")
 	case key.set() && !cert.set():
-		d.wrong(cert, "%s together with keyFile", required)
+		d.wrong(cert, "must be set together with keyFile")
 	}
 	if t.InsecureSkipVerify && ca.set() {
 		d.wrong(ca, "must not be set together with insecureSkipVerify, which verifies nothing")
@@ -123,7 +123,7 @@ func (d *decoder) noticeFile(v value, get func(context.Context) error) {
 	err := get(ctx)
 	d.waited += time.Since(began)
 	if err != nil {
-		d.noticef(Warn, v.line, v.path(), "cannot be used now: %v: until that has changed, each attempt is unknown", err)
+		d.noticef(Warn, v.line, v.path(), "cannot be used now: %v: each attempt is unknown until this changes", err)
 	}
 }
 

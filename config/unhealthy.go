@@ -23,7 +23,7 @@ func (d *decoder) unhealthyPeriod(v value, kind gate.Kind, p *Probe) time.Durati
 	}
 	period := d.seconds(v)
 	if period > p.Period {
-		d.wrong(v, "must be less than or equal to periodSeconds, which is %s, is %s", formatSeconds(p.Period), formatSeconds(period))
+		d.wrong(v, "must be at most periodSeconds (%s), is %s", formatSeconds(p.Period), formatSeconds(period))
 		return 0
 	}
 	if kind == gate.Startup && 0 < period && period < p.Period {

@@ -5,7 +5,7 @@ package frompod
 
 import "github.com/prober-exporter/prober_exporter/config"
 
-// foreignKeys are the keys of a probe that a configuration has and a Pod has not.
+// foreignKeys are the keys of a probe that a configuration has and a Pod does not have.
 var foreignKeys = []string{"heartbeat", "unhealthyPeriodSeconds"}
 
 // foreignActionKeys are such keys of actions.
@@ -25,7 +25,7 @@ func (c *converter) foreign(probe place) {
 	}
 	for _, action := range []string{"httpGet", "tcpSocket"} {
 		if p := probe.get(action).get("host"); p.node != nil && isSocket(p.node.Value) {
-			c.wrong(p.node.Line, p.path, "must be a host name or an IP address: a Pod has no probe of a Unix socket")
+			c.wrong(p.node.Line, p.path, "must be a host name or an IP address: a Pod cannot probe Unix sockets")
 		}
 	}
 }
