@@ -68,7 +68,7 @@ func TestHeartbeatOfAnAgent(t *testing.T) {
 		!strings.Contains(body, `"address":"/heartbeat/worker"`) {
 		t.Errorf("the API says\n%s", body)
 	}
-	if _, body := testutil.Get(t, a.Web+"/targets/worker"); !strings.Contains(body, "last heartbeat") {
+	if _, body := testutil.Get(t, a.Web+"/targets/worker"); !strings.Contains(body, "last beat") {
 		t.Errorf("the page says\n%s", body)
 	}
 }

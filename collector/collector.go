@@ -129,7 +129,7 @@ var table = [numMetrics]struct {
 	},
 	probeLastHeartbeat: {
 		"prober_probe_last_heartbeat_timestamp_seconds",
-		"When the last beat came that the heartbeat probe knows of, in seconds since the epoch.",
+		"When the last beat came for the heartbeat probe, in seconds since the epoch.",
 		[]string{labelTarget, labelProbeType},
 	},
 	probeTimeout: {
@@ -144,7 +144,7 @@ var table = [numMetrics]struct {
 	},
 	probeCertExpiry: {
 		"prober_probe_tls_earliest_cert_expiry_seconds",
-		"When the first of the certificates that the server showed last expires, in seconds since the epoch. Absent until it has shown one.",
+		"The earliest expiry among the certificates that the server last showed, in seconds since the epoch. Absent until the server has shown a certificate.",
 		[]string{labelTarget, labelProbeType},
 	},
 	targetRunning: {

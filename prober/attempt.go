@@ -170,7 +170,7 @@ func (w *worker) judge(made *attempt, before gate.Probe) (entries []entry) {
 		switch {
 		case w.history.failures.unable == made.Reason:
 		case made.Reason == action.NoHeartbeat, made.Reason == action.HeartbeatLate:
-			note(slog.LevelInfo, "probe waits for a heartbeat") // so begins each agent
+			note(slog.LevelInfo, "probe waits for a beat") // so begins each agent
 		default:
 			note(slog.LevelWarn, "probe could not be attempted")
 		}

@@ -90,7 +90,7 @@ func TestHeartbeatAfterARestartOfTheAgent(t *testing.T) {
 		if w.is("app", "SRL"); w.probe("app", gate.Liveness).Failed != 0 {
 			t.Error("attempts have failed before maxAge")
 		}
-		if got := w.logged(); strings.Count(got, "level=INFO msg=\"probe waits for a heartbeat\"") != 1 || strings.Contains(got, "level=WARN") {
+		if got := w.logged(); strings.Count(got, "level=INFO msg=\"probe waits for a beat\"") != 1 || strings.Contains(got, "level=WARN") {
 			t.Errorf("the log says\n%s", got)
 		}
 		w.sleepUntil(63500 * ms)
@@ -142,7 +142,7 @@ func TestHeartbeatOverReloads(t *testing.T) {
 	})
 }
 
-// Beats of the instance before do not start the next one. If the source knows the start, a beat
+// Beats of the previous instance do not start the next one. If the source knows the start, a beat
 // that came before the agent noticed the instance counts.
 func TestHeartbeatOfAnInstance(t *testing.T) {
 	for _, source := range []string{config.SourceProcess, config.SourceDocker, config.SourceKubernetes, config.SourceListener} {
@@ -174,7 +174,7 @@ func TestHeartbeatOfAnInstance(t *testing.T) {
 			w.sleepUntil(20 * time.Second)
 			v.sees(runs("b"))
 			w.sleepUntil(22 * time.Second)
-			after("the beat of the instance before", "failed no_heartbeat", "unknown no_heartbeat")
+			after("the beat of the previous instance", "failed no_heartbeat", "unknown no_heartbeat")
 			w.is("app", "srL")
 			w.beat()
 			w.sleepUntil(24 * time.Second)

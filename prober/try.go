@@ -31,7 +31,7 @@ const (
 
 // Trial is the only attempt of a probe.
 type Trial struct {
-	// Skipped says that there was none: only an agent that runs receives posted heartbeats.
+	// Skipped says that there was none: only a running agent receives posted beats.
 	Skipped  bool
 	Target   string
 	Probe    string // the kind, and the name of a member: readiness, or readiness/grpc
@@ -97,7 +97,7 @@ func (w *worker) trial(ctx context.Context) (is Trial, ok bool) {
 	if h := w.probe.Heartbeat; h != nil && h.File == "" {
 		return Trial{
 			Target: w.target.cfg.Name, Probe: ProbeName(w.kind, w.probe.Name),
-			Skipped: true, Outcome: UnknownOutcome, Output: "only an agent that runs receives beats",
+			Skipped: true, Outcome: UnknownOutcome, Output: "only a running agent receives beats",
 		}, true
 	}
 	if w.probe.Exec != nil {

@@ -102,7 +102,7 @@ func (v *viewer) detail(view probeView, p *prober.ProbeStatus) probeDetail {
 		d.Counts = append(d.Counts, pair{"certificate valid until", clock(p.CertExpires, v.now) + left(p.CertExpires, v.now)})
 	}
 	if !p.LastHeartbeat.IsZero() {
-		d.Counts = append(d.Counts, pair{"last heartbeat", clock(p.LastHeartbeat, v.now) + ", " + ago(p.LastHeartbeat, v.now)})
+		d.Counts = append(d.Counts, pair{"last beat", clock(p.LastHeartbeat, v.now) + ", " + ago(p.LastHeartbeat, v.now)})
 	}
 	return d
 }

@@ -23,7 +23,7 @@ func TestUnhealthyPeriod(t *testing.T) {
 		"/api/v1/targets/one": `"period_seconds":10,"success_threshold"`,
 		"/api/v1/targets/two": `"period_seconds":10,"unhealthy_period_seconds":0.5,"success_threshold"`,
 		"/targets/one":        "<dd>10 s</dd>",
-		"/targets/two":        "<dd>10 s, 0.5 s until it succeeds</dd>",
+		"/targets/two":        "<dd>10 s, 0.5 s while not successful</dd>",
 	} {
 		if got := get(h, path).Body.String(); !strings.Contains(got, want) {
 			t.Errorf("%s has no %q:\n%s", path, want, got)

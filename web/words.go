@@ -129,5 +129,5 @@ func periods(p *prober.ProbeStatus) string {
 	if p.UnhealthyPeriod == 0 {
 		return seconds(p.Period)
 	}
-	return seconds(p.Period) + ", " + seconds(p.UnhealthyPeriod) + " until it succeeds"
+	return seconds(p.Period) + ", " + seconds(p.UnhealthyPeriod) + " while not successful"
 }

@@ -69,9 +69,9 @@ func (p *Pulse) Attempt(ctx context.Context, probe *config.Probe, looks *Looks, 
 	p.countAbsence(life, now)
 	switch {
 	case found.noDirectory && !p.has:
-		return unjudged(action.LocalFile, "there is no directory for %s: is the volume mounted for the agent?", h.File)
+		return unjudged(action.LocalFile, "the directory of %s does not exist: is the volume mounted for the agent?", h.File)
 	case found.missing:
-		return failure(action.NoHeartbeat, "there is no file %s", h.File)
+		return failure(action.NoHeartbeat, "the file %s does not exist", h.File)
 	}
 	return p.judge(h, life, now)
 }

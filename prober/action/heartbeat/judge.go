@@ -57,7 +57,7 @@ func (p *Pulse) judge(h *config.Heartbeat, life Life, now time.Time) (action.Out
 	}
 	reason, why := p.words(whose)
 	if h.File == "" && now.Sub(p.pardoned) < pardon {
-		return unjudged(action.AgentLate, "%s, but the agent itself did not run all the time", why)
+		return unjudged(action.AgentLate, "%s, but the agent itself did not run all that time", why)
 	}
 	if whose == former && p.saw(life, now) {
 		return failure(reason, "%s since the instance began", why)
@@ -83,9 +83,9 @@ func (p *Pulse) words(whose owner) (action.Reason, string) {
 	case whose == own:
 		return action.HeartbeatLate, "the last beat came at " + clock(p.last.wall)
 	case whose == doubted:
-		return action.NoHeartbeat, "no beat has come but one at " + clock(p.last.wall) + ", which may be of the instance before"
+		return action.NoHeartbeat, "no beat has come except one at " + clock(p.last.wall) + ", which may be from the previous instance"
 	default:
-		return action.NoHeartbeat, "the last beat is of the instance before, at " + clock(p.last.wall) + ", and none has come"
+		return action.NoHeartbeat, "the last beat, at " + clock(p.last.wall) + ", is from the previous instance, and none has come"
 	}
 }
 

@@ -97,7 +97,7 @@ func (s *Source) Describe(target string) instance.Details {
 	case s.down != nil:
 		return instance.Details{Message: "cannot read listening sockets: " + s.down.Error()}
 	case s.blindness(l) != nil:
-		return instance.Details{Message: "sees no restart: cannot " + s.blindness(l).Error()}
+		return instance.Details{Message: "sees no restarts: cannot " + s.blindness(l).Error()}
 	case !l.seen:
 		return instance.Details{Message: "no listening socket seen yet: treated like static"}
 	case l.fresh:

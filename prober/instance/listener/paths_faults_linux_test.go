@@ -58,7 +58,7 @@ func TestPathsHelper(t *testing.T) {
 	l, look := watchingPaths(t, path)
 	is := look()
 	if is.Phase != gate.Running || is.MaxHold != gate.Never || l.Sees("app") || !l.Up() ||
-		l.Describe("app").Message != "sees no restart: cannot look at the socket: stat "+path+": permission denied" {
+		l.Describe("app").Message != "sees no restarts: cannot look at the socket: stat "+path+": permission denied" {
 		t.Errorf("got %+v, %+v, up %t", is, l.Describe("app"), l.Up())
 	}
 }
@@ -160,7 +160,7 @@ func TestPathsBroken(t *testing.T) {
 		time.Sleep(10*time.Second + time.Second/2)
 		synctest.Wait()
 		if l.Up() || l.Sees("app") || l.Instance("app") != was || strings.Count(log.String(), "level=WARN") != 1 ||
-			l.Describe("app").Message != "sees no restart: cannot no permission" {
+			l.Describe("app").Message != "sees no restarts: cannot no permission" {
 			t.Errorf("up %t, %+v, described as %q, log:\n%s", l.Up(), l.Instance("app"), l.Describe("app").Message, log.String())
 		}
 		if !l.Sees("tcp") || l.Instance("tcp") != tcp || l.Describe("tcp").Message != "" {
@@ -259,7 +259,7 @@ func TestPathsStuck(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		const some = "unix:///dead/0.sock"
-		if !l.Sees("app") || l.Sees(some) || looks.Load() != dead || l.Describe(some).Message != "sees no restart: cannot look at the socket: the file system does not answer" {
+		if !l.Sees("app") || l.Sees(some) || looks.Load() != dead || l.Describe(some).Message != "sees no restarts: cannot look at the socket: the file system does not answer" {
 			t.Errorf("%d looks, %q", looks.Load(), l.Describe(some).Message)
 		}
 		w.set(nil, 3)
