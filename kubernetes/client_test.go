@@ -17,8 +17,7 @@ import (
 	"time"
 )
 
-// inCluster returns a client for the pod web-0 in the namespace shop, whose API server is
-// handler, and the pod.
+// inCluster returns the pod web-0 of the namespace shop, and a client whose API server is handler.
 func inCluster(t *testing.T, handler http.HandlerFunc) (*Client, Self) {
 	t.Helper()
 	server := httptest.NewTLSServer(handler)
@@ -44,7 +43,7 @@ func inCluster(t *testing.T, handler http.HandlerFunc) (*Client, Self) {
 	return c, self
 }
 
-// A request for the pod has its path, the token and no more; its answer is decoded.
+// A request for the pod has the pod's path and the token only. The client decodes the answer.
 func TestGet(t *testing.T) {
 	c, self := inCluster(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.String() != "/api/v1/namespaces/shop/pods/web-0" || r.Header.Get("Authorization") != "Bearer secret-1" {
@@ -58,7 +57,7 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// An answer that refuses has a kind, says what to do, and does not repeat the token.
+// The error for a refusal has a kind, says what to do, and does not repeat the token.
 func TestRefused(t *testing.T) {
 	for code, want := range map[int]struct {
 		trouble Trouble
@@ -81,7 +80,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A watch brings its events, and ends in an error whose kind is that of an ERROR event, of
+// A watch delivers its events. It ends in an error whose kind is that of an ERROR event, of
 // nonsense, or of a connection that was cut.
 func TestWatch(t *testing.T) {
 	for last, want := range map[string]Trouble{

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// An error keeps its cause, and the kinds of trouble do not share a bit.
+// An error keeps its cause. Each kind of trouble has bits of its own.
 func TestKubernetesErrors(t *testing.T) {
 	cause := errors.New("cause")
 	if err := Errorf(TroubleAnswer, "ask: %w", cause); !errors.Is(err, cause) || err.Error() != "ask: cause" {
@@ -20,13 +20,13 @@ func TestKubernetesErrors(t *testing.T) {
 	var all Trouble
 	for i, tr := range []Trouble{TroubleSetup, TroubleConnection, TroubleCertificate, TroubleUnauthorized, TroubleForbidden, TroubleMissing, TroubleExpired, TroubleAnswer, TroubleCut, TroubleConflict, TroubleInvalid} {
 		if tr != 1<<i || all&tr != 0 {
-			t.Errorf("trouble %s shares a bit", strconv.Itoa(i))
+			t.Errorf("trouble %s shares a bit with another", strconv.Itoa(i))
 		}
 		all |= tr
 	}
 }
 
-// A server that asks to be left alone is, for a minute at most.
+// The client obeys a server's Retry-After, for a minute at most.
 func TestRetryAfter(t *testing.T) {
 	for header, want := range map[string]time.Duration{"7": 7 * time.Second, "9999": time.Minute, "-1": 0, "soon": 0} {
 		resp := &http.Response{StatusCode: 429, Status: "429 Too Many Requests", Body: http.NoBody, Header: http.Header{"Retry-After": {header}}}

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Each failure doubles the wait, from 0.2 s to 30 s, of which up to a half is left to
-// chance; a server that asks for longer gets it.
+// Each failure doubles the wait, from 0.2 s to 30 s. Up to half of the wait is random. A server
+// may ask for a longer wait.
 func TestFollowerBackOff(t *testing.T) {
 	f := following{Follower: NewFollower(Env{}, DefaultPace(), slog.New(slog.DiscardHandler))}
 	for failures, want := range []time.Duration{
@@ -24,14 +24,14 @@ func TestFollowerBackOff(t *testing.T) {
 		}
 	}
 	if got := BackOff(1000, f.pace.RetryMin, f.pace.RetryMax); got < 15*time.Second {
-		t.Errorf("after 1000 failures %v", got)
+		t.Errorf("the wait after 1000 failures is %v", got)
 	}
 	for after, most := range map[time.Duration]time.Duration{7 * time.Second: 7 * time.Second, time.Minute: time.Minute, 0: time.Second} {
 		f.failures = 0
 		e := Errorf(TroubleAnswer, "asks for %v", after)
 		e.After = after
 		if got := f.rest(e); got < after || got > most {
-			t.Errorf("the server asks for %v: rests %v", after, got)
+			t.Errorf("the server asks for %v: the wait is %v", after, got)
 		}
 	}
 }

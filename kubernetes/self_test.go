@@ -16,8 +16,8 @@ func tokenOf(claims string) string {
 	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".sig"
 }
 
-// The own pod is what the environment names, else what the token is bound to, else the
-// host name; the address of an IPv6 server has brackets.
+// The agent's own pod is the pod that the environment names, or else the pod to which the token is
+// bound, or else the host name. The address of an IPv6 server has brackets.
 func TestKubernetesSelf(t *testing.T) {
 	const bound = `{"kubernetes.io":{"namespace":"shop","pod":{"name":"web-7","uid":"u7"}}}`
 	for _, tt := range []struct {
@@ -61,14 +61,14 @@ func TestKubernetesSelf(t *testing.T) {
 	}
 }
 
-// In a pod the client looks where a kubelet puts the files of the service account.
+// In a pod the client reads the files of the service account where a kubelet puts them.
 func TestKubernetesDefaults(t *testing.T) {
 	e := InPod()
 	if e.Dir != "/var/run/secrets/kubernetes.io/serviceaccount" {
-		t.Errorf("service account in %s", e.Dir)
+		t.Errorf("the service account is in %s", e.Dir)
 	}
 	t.Setenv("POD_NAME", "web-0")
 	if got := e.Getenv("POD_NAME"); got != "web-0" {
-		t.Errorf("POD_NAME %q", got)
+		t.Errorf("POD_NAME is %q", got)
 	}
 }

@@ -19,7 +19,7 @@ import (
 
 const pod = `{"kind":"Pod","metadata":{"name":"web-0","namespace":"shop","uid":"u1","resourceVersion":"10"},"spec":{},"status":{}}`
 
-// reader follows a pod until stop, which waits.
+// reader follows a pod until stop, which waits for its end.
 type reader struct {
 	changes chan struct{}
 	stop    func()
@@ -50,15 +50,15 @@ func newFollower(t *testing.T, s *apitest.Server) *kubernetes.Follower {
 	return kubernetes.NewFollower(apitest.NewPod(t, s).Env(), pace, slog.New(slog.DiscardHandler))
 }
 
-// 3 readers share one look and one watch, which lasts until the last of them ends. A reader
-// that comes after that has a look and a watch of its own. Nobody following means no request
-// and no goroutine.
+// 3 readers share one look and one watch, which lasts until the last reader ends. A reader that
+// comes later has a look and a watch of its own. Without a reader there is no request and no
+// goroutine.
 func TestFollowersShareAWatch(t *testing.T) {
 	before := runtime.NumGoroutine()
 	s := apitest.NewServer(t)
 	f := newFollower(t, s)
 	if len(s.Calls) != 0 || f.Pod() != nil || f.Up() {
-		t.Error("something runs before the first Follow")
+		t.Error("requests or goroutines before the first Follow")
 	}
 	first := follow(t, f)
 	s.Next(t, "get").Answer(200, pod)
@@ -74,21 +74,21 @@ func TestFollowersShareAWatch(t *testing.T) {
 	testutil.Receive(t, second.changes, "a change")
 	testutil.Receive(t, third.changes, "a change")
 	if f.Pod().Status.Phase != "Running" || len(first.changes) != 0 {
-		t.Errorf("the pod is %+v, %d words to a reader that has ended", f.Pod(), len(first.changes))
+		t.Errorf("the pod is %+v, with %d changes for a reader that has ended", f.Pod(), len(first.changes))
 	}
 	second.stop()
 	if !f.Up() {
-		t.Error("down with a reader left")
+		t.Error("down although a reader is left")
 	}
 	third.stop()
 	if f.Up() {
-		t.Error("up with no reader left")
+		t.Error("up although no reader is left")
 	}
 	testutil.Receive(t, watch.R.Context().Done(), "the end of the watch")
 
 	again := follow(t, f)
 	if f.Pod() == nil {
-		t.Error("the pod that was seen is forgotten")
+		t.Error("the Follower has forgotten the pod")
 	}
 	s.Next(t, "get").Answer(200, pod)
 	s.Next(t, "10").Open()
@@ -97,7 +97,7 @@ func TestFollowersShareAWatch(t *testing.T) {
 	testutil.Until(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= before })
 }
 
-// Readers that come and go at once leave one watch or none.
+// Readers that come and go at the same time leave no watch behind.
 func TestFollowersComeAndGo(t *testing.T) {
 	s := apitest.NewServer(t)
 	f := newFollower(t, s)
@@ -131,13 +131,13 @@ func TestFollowersComeAndGo(t *testing.T) {
 		testutil.Receive(t, done, "the end of 25 readers")
 	}
 	if f.Up() {
-		t.Error("up with no reader left")
+		t.Error("up although no reader is left")
 	}
 	follow(t, f)
 	testutil.Until(t, "up", f.Up)
 }
 
-// A pod that is gone is not asked for again by a later reader.
+// A later reader does not ask again for a pod that is gone.
 func TestFollowersOfAPodThatIsGone(t *testing.T) {
 	s := apitest.NewServer(t)
 	f := newFollower(t, s)
@@ -149,12 +149,12 @@ func TestFollowersOfAPodThatIsGone(t *testing.T) {
 	follow(t, f)
 	testutil.Until(t, "up, as nothing can be missed", f.Up)
 	if len(s.Calls) != 0 {
-		t.Error("asked again")
+		t.Error("a later reader asks again")
 	}
 }
 
-// A write has its path, its type and its body, and an answer that refuses it names the right
-// that is missing or the kind of trouble.
+// A write has its path, its type and its body. The error for a refusal names the missing
+// permission or the kind of trouble.
 func TestWrites(t *testing.T) {
 	s := apitest.NewServer(t)
 	f := newFollower(t, s)

@@ -16,9 +16,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
-// Whatever the hook meets, it ends within a moment and says what it met: nobody,
-// somebody who never answers, an agent that is asked at another address than loopback, a
-// listener with TLS.
+// The hook ends within a moment and says what went wrong: nobody listens, a server never answers,
+// the address is not loopback, or the listener uses TLS.
 func TestTerminatingInVain(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -47,8 +46,8 @@ func TestTerminatingInVain(t *testing.T) {
 	}
 }
 
-// The hook asks where it is told that the agent listens, and nobody else; else where
-// agents usually are.
+// The hook asks only the addresses at which the agent listens according to the flags, or else the
+// usual addresses of agents.
 func TestAgentAddresses(t *testing.T) {
 	byDefault := []string{WebAddress}
 	for _, c := range []struct{ health, web, want []string }{

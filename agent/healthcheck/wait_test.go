@@ -22,8 +22,8 @@ import (
 
 const verdict = "[-]app failed: liveness: http_status (3/3)\nlive check failed\n"
 
-// The client asks every 100 ms for 5 s, then every second, until the time is over; no answer
-// may take longer than a second, or than what is left.
+// The client asks every 100 ms for 5 s, then every second, until the time is over. The client waits
+// for an answer for a second, or for the rest of the time if that is shorter.
 func TestPollRhythm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
@@ -41,13 +41,13 @@ func TestPollRhythm(t *testing.T) {
 			t.Errorf("ok %t, asked at %v, want %v", ok, asked, want)
 		}
 		if patience[0] != time.Second || patience[len(patience)-1] != 500*time.Millisecond {
-			t.Errorf("patience %v", patience)
+			t.Errorf("the patience is %v", patience)
 		}
 	})
 }
 
-// An answer that takes longer than the pause is followed by the next question at once. The
-// end of the context ends the wait.
+// After an answer that took longer than the pause, the client asks again at once. The end of the
+// context ends the wait.
 func TestPollSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2450*time.Millisecond)
@@ -68,7 +68,7 @@ func TestPollSlow(t *testing.T) {
 	})
 }
 
-// The end of the time cuts a question short, which is no answer: the one before decides.
+// The end of the time cuts a question short. The answer before decides.
 func TestPollCutShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		questions := 0
@@ -119,8 +119,8 @@ func TestPollTells(t *testing.T) {
 	})
 }
 
-// With a time that is over, the last answer decides: without fail-open it fails the check,
-// with fail-open only a verdict does.
+// When the time is over, the last answer decides. Without fail-open any answer but 200 fails the
+// check; with fail-open only a verdict does.
 func TestAskUntil(t *testing.T) {
 	for _, c := range []struct {
 		status        int
@@ -161,8 +161,8 @@ func TestAskUntil(t *testing.T) {
 	}
 }
 
-// The client says in one line what it meets instead of an answer, without the URL, which may
-// have a password, and without a port that differs each time.
+// If there is no answer, the client says in one line what happened: without the URL, which may have
+// a password, and without the client's port, which differs each time.
 func TestAskFailOpenInVain(t *testing.T) {
 	broken := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
 	defer broken.Close()
@@ -196,8 +196,8 @@ func TestAskFailOpenInVain(t *testing.T) {
 	}
 }
 
-// The agent takes the question of a client in a container for a kubelet's, but not that of a
-// client that waits, which runs before the container's program or elsewhere.
+// The agent takes the question of a client in a container for a kubelet's question. A client that
+// waits may run before the container's program or elsewhere, so its question does not count.
 func TestUserAgents(t *testing.T) {
 	asked := make(chan string, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.UserAgent() }))
@@ -216,7 +216,7 @@ func TestUserAgents(t *testing.T) {
 	}
 }
 
-// A long verdict, in which an agent lists all targets, is one, too.
+// A long answer, in which an agent lists all targets, is a verdict, too.
 func TestAskFailOpenLong(t *testing.T) {
 	long := strings.Repeat("[+]app ok, since 2026-11-22T04:13:11Z\n", 10_000) + verdict
 	for body, want := range map[string]error{verdict: ErrFails, long: ErrFails, strings.Repeat(long, 10): nil} {

@@ -18,10 +18,10 @@ import (
 
 const image = "prober-exporter:0.1.0"
 
-// anyActions is the list of all actions, as errors have it.
+// anyActions is the list of all actions as error messages write it.
 var anyActions = regexp.MustCompile(`exec, (\w+, )*\w+ or \w+`)
 
-// outcome returns all that Convert says, under these names.
+// outcome returns everything that Convert says, by these names.
 func outcome(manifest string, o Options, out, said string) map[string]string {
 	o.Image = image
 	text, notices, err := Convert("pod.yaml", []byte(manifest), o)
@@ -38,8 +38,8 @@ func outcome(manifest string, o Options, out, said string) map[string]string {
 	return got
 }
 
-// manifests returns the archives of testdata, by their paths: those with all outcomes, and those
-// of a directory with the outcome of its way of a restart.
+// manifests returns the paths of the archives in testdata, which have all outcomes, or in a directory
+// of testdata, which have the outcome of the way of restarting that names the directory.
 func manifests(t testing.TB, directory string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("testdata", directory, "*.txtar"))
@@ -62,8 +62,8 @@ func everyManifest(t testing.TB) []string {
 	return files
 }
 
-// Each file of testdata holds a manifest and exactly what becomes of it: the
-// configuration, what is said with it, the rewritten manifest, what is said with that.
+// Each file of testdata has a manifest and the exact outcome: the configuration and its notices,
+// and the rewritten manifest and its notices.
 func TestGolden(t *testing.T) {
 	for _, file := range manifests(t, "") {
 		golden(t, file, []string{"config", "said", "rewritten", "said of the rewritten"}, func(manifest string, names []string) map[string]string {
@@ -74,7 +74,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// The files of a directory hold what a manifest becomes with another way of a restart.
+// The files of a directory have the outcome of a manifest with another way of restarting.
 func TestGoldenRestarts(t *testing.T) {
 	for _, way := range Restarts()[1:] {
 		files := manifests(t, way)
@@ -89,7 +89,7 @@ func TestGoldenRestarts(t *testing.T) {
 	}
 }
 
-// golden compares what becomes of the manifest of a file with the other parts of the file.
+// golden compares the outcome for the manifest of a file with the other parts of the file.
 func golden(t *testing.T, file string, names []string, convert func(manifest string, names []string) map[string]string) {
 	t.Helper()
 	t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
@@ -113,8 +113,8 @@ func golden(t *testing.T, file string, names []string, convert func(manifest str
 	})
 }
 
-// Of every manifest in testdata: the configuration loads; what is rewritten is
-// refused a second time; and the configuration in its ConfigMaps loads, too.
+// For every manifest in testdata, the configuration loads, and so does the configuration in the
+// ConfigMaps of the rewritten manifest. Convert refuses to rewrite a manifest twice.
 func TestResultsHold(t *testing.T) {
 	for _, file := range everyManifest(t) {
 		archive := testutil.ReadArchive(t, file)
@@ -142,8 +142,8 @@ func checkResults(t *testing.T, manifest string) {
 	}
 }
 
-// checkRewritten checks that the configurations in a rewritten manifest load, and that the
-// manifest is refused a second time.
+// checkRewritten checks that the configurations in a rewritten manifest load, and that Convert
+// refuses to rewrite the manifest again.
 func checkRewritten(t *testing.T, rewritten string, way Restart) {
 	t.Helper()
 	found := 0
@@ -172,13 +172,13 @@ func loads(t *testing.T, text string) *config.Config {
 	t.Helper()
 	cfg, _, err := config.Load("f", []byte(text), func(string) (string, bool) { return "", false })
 	if err != nil || len(cfg.Targets) == 0 {
-		t.Fatalf("does not load: %v\n%s", err, text)
+		t.Fatalf("the configuration does not load: %v\n%s", err, text)
 	}
 	return cfg
 }
 
-// Whatever the manifest, Convert returns a result or mistakes, never a panic, and its
-// results hold.
+// Whatever the manifest, Convert returns a result or mistakes and never panics. Its results pass
+// the checks of the other tests.
 func FuzzConvert(f *testing.F) {
 	for _, file := range everyManifest(f) {
 		archive := testutil.ReadArchive(f, file)
@@ -186,7 +186,7 @@ func FuzzConvert(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, manifest string) {
 		if strings.Contains(manifest, "prober.yml") {
-			return // a ConfigMap of the manifest's own, which may hold anything
+			return // the manifest's own ConfigMap, which may contain anything
 		}
 		all := []Options{{Image: image}}
 		for _, way := range Restarts() {

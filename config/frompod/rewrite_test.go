@@ -16,7 +16,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
-// rewritten returns what becomes of a manifest.
+// rewritten returns the rewritten manifest.
 func rewritten(t *testing.T, manifest string) string {
 	t.Helper()
 	out, _, err := Convert("pod.yaml", []byte(manifest), Options{Rewrite: true, Image: image})
@@ -26,9 +26,8 @@ func rewritten(t *testing.T, manifest string) string {
 	return string(out)
 }
 
-// The pods and the files of the examples are what their application's pod becomes, but for a
-// label that a PodMonitor selects by, and for the user in each securityContext, which the image
-// has.
+// The pods and files of the examples are the application's pods as Convert rewrites them, except for
+// a label by which a PodMonitor selects, and the user in each securityContext, which the image sets.
 func TestExample(t *testing.T) {
 	for way, name := range map[Restart]string{ByProbe: "pod.yaml", ByExec: "exec-client.yaml", BySignal: "signal.yaml"} {
 		checkExample(t, way, name)
@@ -81,7 +80,7 @@ func checkExample(t *testing.T, way Restart, name string) {
 	}
 }
 
-// shown returns a configuration after defaults.
+// shown returns a configuration with its defaults.
 func shown(t *testing.T, text string) string {
 	t.Helper()
 	out, err := loads(t, text).YAML()
@@ -102,8 +101,8 @@ spec:
       tcpSocket: {port: 80}
 `
 
-// The ends of lines are those of the file, whatever the system that wrote it; and a
-// last line without an end gets one.
+// The rewritten manifest has the line ends of the file, whatever system wrote the file. A last line
+// without an end gets an end.
 func TestLineEnds(t *testing.T) {
 	want := rewritten(t, simple)
 	if got := rewritten(t, strings.TrimSuffix(simple, "\n")); got != want {
@@ -117,8 +116,7 @@ func TestLineEnds(t *testing.T) {
 	}
 }
 
-// All lines that are not about a probe or the sidecar are there afterwards, in order
-// and to the byte.
+// All lines that are not about a probe or the sidecar stay, in the same order and byte for byte.
 func TestNothingElseChanges(t *testing.T) {
 	archive := testutil.ReadArchive(t, "testdata/deployment.txtar")
 	manifest := archive.Find("manifest")
@@ -131,12 +129,12 @@ func TestNothingElseChanges(t *testing.T) {
 		}
 		gone = append(gone, line)
 	}
-	if len(gone) != 11 { // all of the probes that is not in the new ones, too
-		t.Errorf("%d lines are gone: %q", len(gone), gone)
+	if len(gone) != 11 { // the lines of the old probes that the new probes do not have
+		t.Errorf("%d lines are missing: %q", len(gone), gone)
 	}
 }
 
-// The kubelet's startup probe waits for the agent's, rounded up to a second, and 30 s.
+// The kubelet's startup probe waits as long as the agent's, rounded up to a second, and 30 s more.
 func TestStartupThreshold(t *testing.T) {
 	for _, c := range []struct {
 		delay, period time.Duration
@@ -159,7 +157,7 @@ func TestStartupThreshold(t *testing.T) {
 	}
 }
 
-// A liveness probe's delay is rounded up to whole seconds, which is what the API takes.
+// A liveness probe's delay is rounded up to whole seconds, because the API takes nothing else.
 func TestDelaySeconds(t *testing.T) {
 	for delay, want := range map[time.Duration]int64{time.Nanosecond: 1, time.Second: 1, 2500 * time.Millisecond: 3, (1<<31 - 1) * time.Second: 1<<31 - 1} {
 		if got := delaySeconds(&config.Probe{InitialDelay: delay}); got != want {
@@ -168,8 +166,8 @@ func TestDelaySeconds(t *testing.T) {
 	}
 }
 
-// The agent is known by its image, whatever the version, and by its usual name
-// wherever the image is from.
+// Convert recognizes the agent by its image, whatever the version, and by its usual name in any
+// registry.
 func TestIsAgent(t *testing.T) {
 	for image, want := range map[string]bool{
 		"prober-exporter":                         true,
@@ -189,7 +187,7 @@ func TestIsAgent(t *testing.T) {
 	}
 }
 
-// Aliases that stand for too much, or are nested too deeply, end in a mistake.
+// Aliases that expand to too much, or are nested too deeply, are a mistake.
 func TestBombs(t *testing.T) {
 	bomb := simple + "x0: &x0 [a, a, a, a, a, a, a, a, a, a]\n"
 	for i := range 8 {

@@ -17,7 +17,7 @@ import (
 
 const flag = "--health.check.fail-open"
 
-// Early takes a plain URL of loopback and the flags of the client alone, in any order.
+// Early accepts only a plain loopback URL and the flags of the client, in any order.
 func TestPlainArgs(t *testing.T) {
 	for arg, want := range map[string]string{
 		"--health.check=http://127.0.0.1:9708/live/app":           "127.0.0.1:9708 /live/app",
@@ -64,7 +64,7 @@ func TestPlainArgs(t *testing.T) {
 	}
 }
 
-// early runs the client as main would run it.
+// early runs the client as main does.
 func early(t *testing.T, url string, patience time.Duration) (code int, done bool, stdout, stderr string) {
 	t.Helper()
 	var out, said strings.Builder
@@ -74,7 +74,7 @@ func early(t *testing.T, url string, patience time.Duration) (code int, done boo
 
 const verdict = "[-]app failed: liveness: http_status (3/3)\nlive check failed\n"
 
-// A server's answer is judged if it is plain, over IPv4 and IPv6, and left to main otherwise.
+// Early judges a plain answer, over IPv4 and IPv6, and leaves any other answer to main.
 func TestEarly(t *testing.T) {
 	for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
 		for _, c := range []struct {
@@ -122,7 +122,7 @@ func answers(status int, body string) http.HandlerFunc {
 	}
 }
 
-// The agent takes the question for a kubelet's: the client runs where a container runs.
+// The agent takes the client's question for a kubelet's, because the client runs in a container.
 func TestEarlyUserAgent(t *testing.T) {
 	asked := make(chan http.Header, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.Header }))
@@ -133,7 +133,7 @@ func TestEarlyUserAgent(t *testing.T) {
 	}
 }
 
-// Nobody listens: the check passes at once.
+// If nobody listens, the check passes at once.
 func TestEarlyRefused(t *testing.T) {
 	code, done, stdout, stderr := early(t, "http://127.0.0.1:"+testutil.Port(t)+"/live/app", time.Minute)
 	if !done || code != 0 || stdout != "" || !strings.Contains(stderr, "connection refused") {
@@ -141,7 +141,7 @@ func TestEarlyRefused(t *testing.T) {
 	}
 }
 
-// A verdict that comes when the client has given up, or that comes byte by byte, fails no check.
+// A verdict that comes too late, or byte by byte, does not fail the check.
 func TestEarlyLate(t *testing.T) {
 	gone := make(chan struct{})
 	for name, handler := range map[string]http.HandlerFunc{
@@ -174,7 +174,7 @@ func TestEarlyLate(t *testing.T) {
 	}
 }
 
-// A process that was too long in starting asks nobody.
+// A process that took too long to start asks nobody.
 func TestEarlyTooLate(t *testing.T) {
 	to, _ := plainArgs([]string{"--health.check=http://127.0.0.1:" + testutil.Port(t) + "/", flag})
 	a, done := to.ask(0)
@@ -183,7 +183,7 @@ func TestEarlyTooLate(t *testing.T) {
 	}
 }
 
-// The client waits for a second, and less if the process is old already.
+// The client waits for a second at most, and for less if its process is old already.
 func TestAge(t *testing.T) {
 	stat := func(name string, ticks int) string {
 		return fmt.Sprintf("17 (%s) R 1 17 17 0 -1 4194304 100 0 0 0 2 1 0 0 20 0 5 0 %d 1000000 300 18446744073709551615\n", name, ticks)
@@ -208,12 +208,12 @@ func TestAge(t *testing.T) {
 	before := time.Since(begun)
 	got := age()
 	if after := time.Since(begun); after < 50*time.Second && (got < before || got > after+10*time.Second) {
-		t.Errorf("this process is %v to %v old, age says %v", before, after, got)
+		t.Errorf("this process is %v to %v old, age returns %v", before, after, got)
 	}
 	if left := Patience(); left > askTime || left > wholeTime-before && before < 50*time.Second {
 		t.Errorf("a process that is %v old waits for %v", before, left)
 	}
 }
 
-// begun is when this process has begun, more or less.
+// begun is about when this process began.
 var begun = time.Now()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Only a 503 in which an agent says of a target that it does not pass fails the check.
+// The check fails only by an answer 503 in which an agent says that a target does not pass.
 func TestVerdict(t *testing.T) {
 	const verdict = "[-]app failed: liveness: http_status (3/3)\nlive check failed\n"
 	for _, c := range []struct {
@@ -57,7 +57,7 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// Without an answer the check passes, and stderr says what there was instead.
+// Without an answer the check passes, and stderr says why there was no answer.
 func TestNoAnswer(t *testing.T) {
 	for problem, want := range map[string]string{
 		Refused:                             "exit with 0: nobody answers: connection refused\n",
@@ -74,7 +74,7 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
-// What is printed fits an empty pipe of any size.
+// The client's output fits into an empty pipe of any size.
 func TestPrintedFits(t *testing.T) {
 	var stdout, stderr strings.Builder
 	body := strings.Repeat("[-]app failed: timeout\n", 1000) + "live check failed\n"

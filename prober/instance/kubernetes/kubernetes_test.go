@@ -23,13 +23,13 @@ func (r *podRun) want(t *testing.T, id string, phase gate.Phase) {
 	}
 }
 
-// From a container that runs, over its end for want of memory, to its next life: 3 changes
-// told once each, 2 instances seen, and 2 requests in all.
+// A container runs, is killed for lack of memory, and runs again. The source reports each of the 3
+// changes once, sees 2 instances, and sends 2 requests in all.
 func TestKubernetesFollowsARestart(t *testing.T) {
 	s := apitest.NewServer(t)
 	r := newPodRun(t, s)
 	if got := r.Instance("app"); got != (gate.Instance{}) || r.Up() {
-		t.Fatalf("before Run: %+v, up %v; want nothing", got, r.Up())
+		t.Fatalf("before Run: %+v, up %v; want no instance and not up", got, r.Up())
 	}
 	r.start(t)
 	get := s.Next(t, "get")
@@ -43,7 +43,7 @@ func TestKubernetesFollowsARestart(t *testing.T) {
 	w := s.Next(t, "10").Open()
 	r.log(t, "level=INFO", "watching the pod", "namespace=shop", "pod=web-0")
 	if !r.Up() {
-		t.Fatal("not up while watching")
+		t.Fatal("the source is not up while it watches")
 	}
 	w.Event("MODIFIED", podOf("11", endsA))
 	r.change(t)
@@ -51,19 +51,19 @@ func TestKubernetesFollowsARestart(t *testing.T) {
 	if d := r.Describe("app"); !d.OOMKilled || d.ExitCode == nil || *d.ExitCode != 137 {
 		t.Fatalf("%+v, want OOMKilled with exit code 137", d)
 	}
-	w.Event("MODIFIED", podOf("12", endsA)) // no news
+	w.Event("MODIFIED", podOf("12", endsA)) // no change
 	w.Event("MODIFIED", podOf("13", runsB))
 	r.change(t)
 	r.want(t, "containerd://b", gate.Running)
 	r.stop()
 	if n := len(r.changes); n != 0 {
-		t.Errorf("%d changes too many", n)
+		t.Errorf("%d changes more than expected", n)
 	}
 	r.quiet(t)
 }
 
-// A watch that ends in order is taken up again at the last version, also that of a
-// bookmark; the source stays up and says nothing.
+// After the ordinary end of a watch, the next watch begins at the last version, which may be that of
+// a bookmark. The source stays up and logs nothing.
 func TestKubernetesResumesAfterTheOrdinaryEnd(t *testing.T) {
 	s := apitest.NewServer(t)
 	r := newPodRun(t, s, func(p *kubernetes.Pace) { p.Lasting = 0 })
@@ -77,7 +77,7 @@ func TestKubernetesResumesAfterTheOrdinaryEnd(t *testing.T) {
 	for range 5 {
 		w = s.Next(t, "15").Open()
 		if !r.Up() {
-			t.Fatal("down after the ordinary end of a watch")
+			t.Fatal("the source is down after the ordinary end of a watch")
 		}
 		w.Cut()
 	}
@@ -86,8 +86,8 @@ func TestKubernetesResumesAfterTheOrdinaryEnd(t *testing.T) {
 	r.quiet(t)
 }
 
-// A deleted pod is final, and nothing more is asked of the server: neither after the
-// event, nor after a look that finds no pod or another one of the name.
+// A deleted pod is final. The source sends no more requests after the event, or after a look that
+// finds no pod or another pod of the same name.
 func TestKubernetesDeletion(t *testing.T) {
 	for _, how := range []string{"event", "missing", "replaced"} {
 		s := apitest.NewServer(t)
@@ -125,13 +125,13 @@ func TestKubernetesDeletion(t *testing.T) {
 		}
 		r.stop()
 		if len(s.Calls) != 0 {
-			t.Errorf("%s: asked again", how)
+			t.Errorf("%s: the source asks again", how)
 		}
 		r.quiet(t)
 	}
 }
 
-// Events of another pod of the name change nothing.
+// Events of another pod of the same name change nothing.
 func TestKubernetesIgnoresAnotherPod(t *testing.T) {
 	s := apitest.NewServer(t)
 	r := newPodRun(t, s)
@@ -147,13 +147,13 @@ func TestKubernetesIgnoresAnotherPod(t *testing.T) {
 	s.Next(t, "12") // all have been read
 	r.want(t, "containerd://a", gate.Running)
 	if len(r.changes) != 0 {
-		t.Error("a change by another pod")
+		t.Error("the source reports a change by another pod")
 	}
 }
 
-// A target that comes later knows its instance at once; an equal one keeps it, one with
-// another container does not, and a forgotten one has none. A name that the pod does not
-// have is said once a target, in the log and to the reader.
+// A target that comes later knows its instance at once. An equal target keeps the instance, a target
+// with another container does not, and a forgotten target has none. For each target the source says
+// once, in the log and in the details, that the pod has no container of that name.
 func TestKubernetesTargetsComeAndGo(t *testing.T) {
 	s := apitest.NewServer(t)
 	r := newPodRun(t, s)
@@ -187,22 +187,22 @@ func TestKubernetesTargetsComeAndGo(t *testing.T) {
 		t.Errorf("forgotten: %+v", got)
 	}
 	w.Event("MODIFIED", podOf("11", endsA))
-	for range 3 { // app, and early, which changed twice: from nothing and not again
+	for range 3 { // app once and early twice
 		if got := testutil.Receive(t, r.changes, "a change"); got == "app" && r.Instance("app").Phase == gate.Terminated {
 			break
 		}
 	}
 	r.stop()
-	r.want(t, "containerd://a", gate.Terminated) // what was seen is still known
+	r.want(t, "containerd://a", gate.Terminated) // the source still knows what it saw
 	r.start(t)
 	s.Next(t, "get").Answer(200, podOf("20", runsB))
 	s.Next(t, "20")
 	r.want(t, "containerd://b", gate.Running)
 }
 
-// The token is read for each request and ca.crt when it has changed: a new token goes with
-// the next request, and a server with a certificate of another authority is asked once
-// ca.crt has it, not before.
+// The source reads the token for each request, and ca.crt when the file has changed. The next request
+// has the new token. A server with a certificate of another authority gets requests only once ca.crt
+// has that authority.
 func TestKubernetesRotation(t *testing.T) {
 	s, after := apitest.NewServer(t), newOtherServer(t)
 	r := newPodRun(t, s)
@@ -229,7 +229,7 @@ func TestKubernetesRotation(t *testing.T) {
 	r.want(t, "containerd://b", gate.Running)
 }
 
-// 8 readers and a writer at once while 200 events come: no race, and the last event wins.
+// 8 readers and a writer run while 200 events come: there is no race, and the last event wins.
 func TestKubernetesConcurrency(t *testing.T) {
 	s := apitest.NewServer(t)
 	r := newPodRun(t, s)
@@ -275,7 +275,7 @@ func TestKubernetesConcurrency(t *testing.T) {
 	r.want(t, "containerd://b", gate.Running)
 }
 
-// What is asked at every turn of a probe allocates nothing.
+// What a probe asks at every turn allocates nothing.
 func TestKubernetesAllocatesNothing(t *testing.T) {
 	s := apitest.NewServer(t)
 	r := newPodRun(t, s)
@@ -288,7 +288,7 @@ func TestKubernetesAllocatesNothing(t *testing.T) {
 	}
 }
 
-// After Run no goroutine is left, whatever it was doing: asking, watching or waiting.
+// After Run no goroutine is left, whether Run was asking, watching or waiting.
 func TestKubernetesLeavesNothing(t *testing.T) {
 	s := apitest.NewServer(t)
 	before := runtime.NumGoroutine()

@@ -13,8 +13,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
-// A log that asks the source something itself, or that nobody reads, does not hold up the
-// source: it is written with no lock held.
+// The source writes its log without a lock. So a log that asks the source, or that nobody reads, does
+// not delay the source.
 func TestKubernetesLogsWithoutLocks(t *testing.T) {
 	own := seen(t, podOf("10", ""))
 	synctest.Test(t, func(t *testing.T) {

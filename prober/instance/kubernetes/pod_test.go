@@ -33,7 +33,7 @@ func aPodOf(t *testing.T, metadata, status string) *pod {
 	return p
 }
 
-// Of each shape of a pod's status, the instance is what the kubelet's worker sees of it.
+// For each form of a pod's status, the instance is what the kubelet's worker sees.
 func TestKubernetesInstance(t *testing.T) {
 	app := func(state string) string {
 		return `"phase":"Running","containerStatuses":[{"name":"other","containerID":"c://0"},{"name":"app","containerID":"c://1","state":` + state + `}]`
@@ -53,12 +53,12 @@ func TestKubernetesInstance(t *testing.T) {
 		{"running, in another zone's time", ``, app(`{"running":{"startedAt":"2026-11-21T14:00:00+02:00"}}`), "app", gate.Instance{ID: "c://1", Phase: gate.Running, StartedAt: noon}},
 		{"rule 4.8: terminated, never again", ``, app(stateTerminated), "app", gate.Instance{ID: "c://1", Phase: gate.Terminated, Final: true, StartedAt: noon}},
 		{"rule 4.8: waiting", ``, app(`{"waiting":{"reason":"CrashLoopBackOff"}},"lastState":` + stateTerminated), "app", gate.Instance{ID: "c://1", Phase: gate.Waiting, StartedAt: noon}},
-		{"waiting, the last end is another's", ``, app(`{"waiting":{}},"lastState":{"terminated":{"containerID":"c://0","startedAt":"2026-11-21T12:00:00Z"}}`), "app", gate.Instance{ID: "c://1", Phase: gate.Waiting}},
+		{"waiting, after the end of another instance", ``, app(`{"waiting":{}},"lastState":{"terminated":{"containerID":"c://0","startedAt":"2026-11-21T12:00:00Z"}}`), "app", gate.Instance{ID: "c://1", Phase: gate.Waiting}},
 		{"no state is waiting", ``, app(`{}`), "app", gate.Instance{ID: "c://1", Phase: gate.Waiting}},
 		{"rule 4.9: deleted", `"deletionTimestamp":"2026-11-21T12:00:30Z"`, app(stateRunning), "app", gate.Instance{ID: "c://1", Phase: gate.Running, Deleting: true, StartedAt: noon}},
 		{"rule 4.9: deleted and failed", `"deletionTimestamp":"2026-11-21T12:00:30Z"`, `"phase":"Failed"`, "app", gate.Instance{Final: true, Deleting: true}},
 		{"a sidecar is not final", ``, `"initContainerStatuses":[{"name":"logger","containerID":"c://2","state":` + stateTerminated + `}]`, "logger", gate.Instance{ID: "c://2", Phase: gate.Terminated, StartedAt: noon}},
-		{"an init container is", ``, `"initContainerStatuses":[{"name":"migrate","containerID":"c://3","state":` + stateTerminated + `}]`, "migrate", gate.Instance{ID: "c://3", Phase: gate.Terminated, Final: true, StartedAt: noon}},
+		{"an init container is final", ``, `"initContainerStatuses":[{"name":"migrate","containerID":"c://3","state":` + stateTerminated + `}]`, "migrate", gate.Instance{ID: "c://3", Phase: gate.Terminated, Final: true, StartedAt: noon}},
 	} {
 		if got := aPodOf(t, tt.metadata, tt.status).instance(tt.container); got != tt.want {
 			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
@@ -66,8 +66,9 @@ func TestKubernetesInstance(t *testing.T) {
 	}
 }
 
-// A terminated container comes again by its restart rules, else by its own policy, else
-// by the pod's; an unknown or missing policy means that it does.
+// The restart rules of a terminated container decide whether the container runs again; without a rule
+// that matches, the container's own policy decides, or else the pod's. With an unknown or missing
+// policy the container runs again.
 func TestKubernetesRestarts(t *testing.T) {
 	const (
 		on3     = `"restartPolicyRules":[{"action":"Restart","exitCodes":{"operator":"In","values":[3,4]}}]`
@@ -101,8 +102,8 @@ func TestKubernetesRestarts(t *testing.T) {
 		{"Always", "Never", notOn3, 0, true},
 		{"Always", "Never", allOn3, 3, true},
 		{"Always", "Never", allOn3, 4, false},
-		{"Always", "Never", oddRule, 3, false}, // the first that matches decides, and its action is none
-		{"Never", "", on3, 3, false},           // rules count beside a policy of the container's own
+		{"Always", "Never", oddRule, 3, false}, // the first rule that matches decides, and has no known action
+		{"Never", "", on3, 3, false},           // rules need a policy of the container
 	} {
 		p := new(pod)
 		own, rules := "", ""
@@ -121,8 +122,8 @@ func TestKubernetesRestarts(t *testing.T) {
 	}
 }
 
-// Where the end of one container restarts all of them, the end of no other is final:
-// neither while that one is terminated nor while the pod says that it is under way.
+// Where the end of one container restarts all containers, the end of another container is not final:
+// neither while the first container is terminated, nor while the pod says that the restart is under way.
 func TestKubernetesRestartsAll(t *testing.T) {
 	ended := func(name string, code string) string {
 		return `{"name":"` + name + `","containerID":"c://` + name + `","state":{"terminated":{"exitCode":` + code + `}}}`
@@ -149,8 +150,8 @@ func TestKubernetesRestartsAll(t *testing.T) {
 	}
 }
 
-// The reader of a page learns the last exit code, whether memory ran out, why it waits,
-// and that a name is wrong.
+// The details have the last exit code, whether memory ran out, why the container waits, and that a
+// name is wrong.
 func TestKubernetesDetails(t *testing.T) {
 	three, oom := 3, 137
 	for _, tt := range []struct {
@@ -173,8 +174,8 @@ func TestKubernetesDetails(t *testing.T) {
 	}
 }
 
-// 3 changes of what is known beside the instance are told: why it waits, that it has
-// ended, and another exit code.
+// The source reports 3 changes of the details: why the container waits, that the container has ended,
+// and another exit code.
 func TestKubernetesTellsOfDetails(t *testing.T) {
 	s := apitest.NewServer(t)
 	r := newPodRun(t, s)

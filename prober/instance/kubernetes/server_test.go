@@ -19,17 +19,17 @@ import (
 	"github.com/prober-exporter/prober_exporter/kubernetes"
 )
 
-// podRun is a running source under test, in a pod of its own.
+// podRun is a source under test that runs, in a pod of its own.
 type podRun struct {
 	*Source
 	*apitest.Pod
 	logs    chan string
 	changes chan string
-	stop    func() // and waits
+	stop    func() // waits for the end of Run
 }
 
-// newPodRun returns a source with the target app; it does not run yet. It hardly waits, unless
-// a test sets another pace.
+// newPodRun returns a source that has the target app and does not run yet. The source waits only for
+// moments, unless a test sets another pace.
 func newPodRun(t *testing.T, s *apitest.Server, set ...func(*kubernetes.Pace)) *podRun {
 	t.Helper()
 	r := &podRun{Pod: apitest.NewPod(t, s), logs: make(chan string, 1000), changes: make(chan string, 1000)}
@@ -44,7 +44,7 @@ func newPodRun(t *testing.T, s *apitest.Server, set ...func(*kubernetes.Pace)) *
 	return r
 }
 
-// Write takes a line of the log.
+// Write receives a line of the log.
 func (r *podRun) Write(line []byte) (int, error) {
 	r.logs <- string(line)
 	return len(line), nil
@@ -68,13 +68,13 @@ func (r *podRun) start(t *testing.T) {
 			t.Errorf("Run: %v", err)
 		}
 		if r.Up() {
-			t.Error("up after the end of Run")
+			t.Error("the source is up after the end of Run")
 		}
 	})
 	t.Cleanup(r.stop)
 }
 
-// log waits for the next line, which must hold all of want, and not the token.
+// log waits for the next line, which must contain all of want and not the token.
 func (r *podRun) log(t *testing.T, want ...string) {
 	t.Helper()
 	line := testutil.Receive(t, r.logs, strings.Join(want, " "))
@@ -88,7 +88,7 @@ func (r *podRun) log(t *testing.T, want ...string) {
 	}
 }
 
-// quiet wants no line of the log to be waiting.
+// quiet fails the test if a line of the log is waiting.
 func (r *podRun) quiet(t *testing.T) {
 	t.Helper()
 	select {
@@ -98,7 +98,7 @@ func (r *podRun) quiet(t *testing.T) {
 	}
 }
 
-// change waits for the word that app has changed.
+// change waits until the source reports that app has changed.
 func (r *podRun) change(t *testing.T) {
 	t.Helper()
 	if got := testutil.Receive(t, r.changes, "a change"); got != "app" {
@@ -106,7 +106,7 @@ func (r *podRun) change(t *testing.T) {
 	}
 }
 
-// seen returns a Follower that has seen a pod and follows it no more.
+// seen returns a Follower that has seen a pod and does not follow the pod any more.
 func seen(t *testing.T, pod string) *kubernetes.Follower {
 	t.Helper()
 	s := apitest.NewServer(t)
@@ -141,7 +141,7 @@ const (
 	podForbidden = `{"kind":"Status","status":"Failure","message":"no","reason":"Forbidden","code":403}`
 )
 
-// newOtherServer returns a server with a certificate that no other one has.
+// newOtherServer returns a server with a certificate of its own.
 func newOtherServer(t *testing.T) *apitest.Server {
 	t.Helper()
 	certificate, key, err := testutil.Certificate(net.IPv4(127, 0, 0, 1), net.IPv6loopback)

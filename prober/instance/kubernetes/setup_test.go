@@ -13,8 +13,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil/apitest"
 )
 
-// What is missing at start is said once a kind with what to do about it, and each is put
-// right while the source runs: 1 Run from an empty environment to a watched pod.
+// The source says once what is missing at its start, and what to do, for each kind of trouble. The
+// test mends each while the source runs: one Run leads from an empty environment to a watched pod.
 func TestKubernetesSetup(t *testing.T) {
 	s := apitest.NewServer(t)
 	r := newPodRun(t, s)
@@ -23,7 +23,7 @@ func TestKubernetesSetup(t *testing.T) {
 	r.start(t)
 	r.log(t, "level=WARN", "KUBERNETES_SERVICE_PORT", "works only inside a pod")
 	if r.Up() || r.Instance("app") != (gate.Instance{}) {
-		t.Error("up, or an instance, out of nothing")
+		t.Error("the source is up, or has an instance, without a pod")
 	}
 	r.Environ.Store("KUBERNETES_SERVICE_PORT", port)
 	s.Next(t, "get").Answer(200, podOf("10", runsA))
@@ -31,8 +31,7 @@ func TestKubernetesSetup(t *testing.T) {
 	r.log(t, "level=INFO", "watching the pod")
 }
 
-// Each part of the environment that is missing or broken is named in the error, and no
-// token ever is.
+// The error names each part of the environment that is missing or broken, and never a token.
 func TestKubernetesSetupErrors(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -62,7 +61,7 @@ func TestKubernetesSetupErrors(t *testing.T) {
 			}
 			r.log(t, "level=WARN", tt.want)
 			if r.Up() || r.Instance("app") != (gate.Instance{}) {
-				t.Error("up, or an instance, out of nothing")
+				t.Error("the source is up, or has an instance, without a pod")
 			}
 		})
 	}

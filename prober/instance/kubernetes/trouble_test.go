@@ -15,7 +15,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/kubernetes"
 )
 
-// podAnswers are answers that are not what was asked for, and what the log says of them.
+// podAnswers are answers without the pod, and what the log says of each.
 var podAnswers = []struct {
 	name   string
 	code   int
@@ -32,8 +32,9 @@ var podAnswers = []struct {
 	{"the token in the answer", 418, `{"message":"I saw secret-1 ` + strings.Repeat("x", 1000) + `"}`, "", "I saw [token]"},
 }
 
-// A look that is answered with anything but the pod: no instance, down, and 1 warning for
-// 3 answers of the kind that says what to do; then the pod, up, and 1 line.
+// If the answer to a look is not the pod, there is no instance, and the source is down. For 3 such
+// answers of one kind there is 1 warning, which says what to do. With the pod, the source is up and
+// logs 1 line.
 func TestKubernetesLookInTrouble(t *testing.T) {
 	for _, tt := range append(podAnswers, []struct {
 		name   string
@@ -72,8 +73,8 @@ func TestKubernetesLookInTrouble(t *testing.T) {
 	}
 }
 
-// A watch that is answered with anything but events: the last view stays, 1 warning, and
-// each further try looks first, which keeps the view fresh.
+// If the answer to a watch is not events, the last view stays, and there is 1 warning. Each further
+// try looks first, which keeps the view fresh.
 func TestKubernetesWatchInTrouble(t *testing.T) {
 	for _, tt := range podAnswers {
 		t.Run(tt.name, func(t *testing.T) {
@@ -89,7 +90,7 @@ func TestKubernetesWatchInTrouble(t *testing.T) {
 			r.log(t, "level=WARN", strings.ReplaceAll(tt.want, "VERB", "watch"))
 			c = s.Next(t, "get")
 			if r.want(t, "containerd://a", gate.Running); r.Up() {
-				t.Error("up without a watch")
+				t.Error("the source is up without a watch")
 			}
 			c.Answer(200, podOf("11", endsA))
 			c = s.Next(t, "11")
@@ -103,8 +104,8 @@ func TestKubernetesWatchInTrouble(t *testing.T) {
 	}
 }
 
-// 410 Gone, as an answer or as an event, leads to a look at once and in silence; the
-// second in a row waits and is said.
+// After 410 Gone, as an answer or as an event, the source looks at once and logs nothing. After the
+// second in a row, the source waits and logs a line.
 func TestKubernetesExpiry(t *testing.T) {
 	const gone = `{"kind":"Status","code":410,"reason":"Expired","message":"too old resource version: 10 (99)"}`
 	for _, first := range []string{"answer", "event"} {
@@ -132,8 +133,8 @@ func TestKubernetesExpiry(t *testing.T) {
 	}
 }
 
-// What is no event ends a watch, and the next look begins anew; the view stays and the
-// source is down until it watches again.
+// Anything but an event ends a watch, and the source looks again. The view stays, and the source is
+// down until the next watch.
 func TestKubernetesBadEvents(t *testing.T) {
 	for _, tt := range []struct{ name, event, want string }{
 		{"garbage", "<html>\n", "invalid character"},
@@ -156,7 +157,7 @@ func TestKubernetesBadEvents(t *testing.T) {
 			r.log(t, "level=WARN", tt.want)
 			c := s.Next(t, "get")
 			if r.want(t, "containerd://a", gate.Running); r.Up() {
-				t.Error("up without a watch")
+				t.Error("the source is up without a watch")
 			}
 			c.Answer(200, podOf("12", runsB))
 			s.Next(t, "12").Open()
@@ -165,9 +166,9 @@ func TestKubernetesBadEvents(t *testing.T) {
 	}
 }
 
-// A watch that is cut off, in the middle of an event too, goes on from the last version in
-// silence; the second in a row that has not lasted is said, and looks from then on; one
-// that lasts, with an event to show for it, ends the trouble.
+// After a watch that is cut off, even in the middle of an event, the next watch begins at the last
+// version, and the source logs nothing. After the second short watch in a row, the source logs a line
+// and looks before each watch. A watch that lasts and has an event ends the trouble.
 func TestKubernetesCutOff(t *testing.T) {
 	s := apitest.NewServer(t)
 	r := newPodRun(t, s, func(p *kubernetes.Pace) { p.Lasting = 50 * time.Millisecond })
@@ -181,7 +182,7 @@ func TestKubernetesCutOff(t *testing.T) {
 	w = s.Next(t, "11").Open()
 	r.quiet(t)
 	if !r.Up() {
-		t.Error("down after the first cut")
+		t.Error("the source is down after the first cut")
 	}
 	w.End()
 	r.log(t, "level=WARN", "cut off again and again")
@@ -189,7 +190,7 @@ func TestKubernetesCutOff(t *testing.T) {
 		s.Next(t, "get").Answer(200, podOf("12", runsB))
 		w = s.Next(t, "12").Open()
 		if r.Up() {
-			t.Error("up by a watch that has not lasted")
+			t.Error("the source is up after a watch that did not last")
 		}
 		w.Cut()
 	}
@@ -206,8 +207,8 @@ func TestKubernetesCutOff(t *testing.T) {
 	r.quiet(t)
 }
 
-// A server that hangs is noticed: in a look and before a watch after a second without an
-// answer, in a watch when its time and 20 ms more are over, which is no trouble.
+// The source notices a server that hangs: in a look and before a watch after a second without an
+// answer, and in a watch 20 ms after its time is over. The latter is no trouble.
 func TestKubernetesHangingServer(t *testing.T) {
 	s := apitest.NewServer(t)
 	r := newPodRun(t, s, func(p *kubernetes.Pace) {
@@ -215,12 +216,12 @@ func TestKubernetesHangingServer(t *testing.T) {
 	})
 	r.start(t)
 	s.Next(t, "get")
-	r.log(t, "level=WARN", "cannot watch the pod", "get pod") // which of two timers was first is not said here
+	r.log(t, "level=WARN", "cannot watch the pod", "get pod") // whichever of two timers fires first
 	s.Next(t, "get").Answer(200, podOf("10", runsA))
 	w := s.Next(t, "10").Open()
 	r.log(t, "level=INFO", "watching the pod")
 	if got := w.R.URL.Query().Get("timeoutSeconds"); got != "1" {
-		t.Errorf("timeoutSeconds %s, want 1: a whole number above 0", got)
+		t.Errorf("timeoutSeconds is %s, want 1: a whole number above 0", got)
 	}
 	s.Next(t, "10") // the second watch hangs before its answer
 	r.log(t, "level=WARN", "watch pod")
@@ -229,8 +230,8 @@ func TestKubernetesHangingServer(t *testing.T) {
 	r.want(t, "containerd://a", gate.Running)
 }
 
-// A server that goes away is said once for all its refused connections, the view stays,
-// and the watch goes on from the last version at the one that comes back.
+// While a server is away, the source logs one line for all refused connections, and the view stays.
+// When the server is back, the watch goes on from the last version.
 func TestKubernetesServerRestart(t *testing.T) {
 	s := apitest.NewServer(t)
 	r := newPodRun(t, s)
@@ -242,7 +243,7 @@ func TestKubernetesServerRestart(t *testing.T) {
 	w.Cut()
 	r.log(t, "level=WARN", "connection refused")
 	if r.want(t, "containerd://a", gate.Running); r.Up() {
-		t.Error("up without a server")
+		t.Error("the source is up without a server")
 	}
 	again := apitest.NewServer(t)
 	r.At(t, again)
@@ -251,8 +252,8 @@ func TestKubernetesServerRestart(t *testing.T) {
 	r.want(t, "containerd://a", gate.Running)
 }
 
-// A watch that has lasted may expire any number of times: 5 times each is looked after at
-// once, though a wait would be an hour, and none is said.
+// A watch that has lasted may expire any number of times. Each of 5 times the source looks at once,
+// although a wait would take an hour, and logs nothing.
 func TestKubernetesExpiryOfALongWatch(t *testing.T) {
 	s := apitest.NewServer(t)
 	r := newPodRun(t, s, func(p *kubernetes.Pace) { p.Lasting, p.RetryMin, p.RetryMax = 0, time.Hour, time.Hour })
@@ -268,6 +269,6 @@ func TestKubernetesExpiryOfALongWatch(t *testing.T) {
 	s.Next(t, "get")
 	r.quiet(t)
 	if !r.Up() {
-		t.Error("down after an ordinary expiry")
+		t.Error("the source is down after an ordinary expiry")
 	}
 }
