@@ -19,13 +19,13 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
-// leaving is a name of the agent's image that goes in the middle of a test.
+// leaving is a name of the agent's image that a test removes.
 const leaving = "prober-exporter:leaving"
 
-// absence is a way in which an agent is away.
+// absence is a way for an agent to be away.
 type absence struct {
 	name  string
-	edit  []string     // of the manifest
+	edit  []string     // replacements in the manifest
 	run   func(p *pod) // takes the agent away
 	lasts time.Duration
 	back  bool // and the pod is ready again in the end
@@ -49,7 +49,7 @@ var absences = []absence{
 		run: func(p *pod) {
 			for end := time.Now().Add(70 * time.Second); time.Now().Before(end); testutil.Wait(p.t, 500*time.Millisecond) {
 				if code, _ := p.get(health, "/-/healthy"); code == 200 {
-					if pid := p.process("prober"); pid != 0 { // the kubelet may not have told of this life yet
+					if pid := p.process("prober"); pid != 0 { // the kubelet may not have reported this life yet
 						syscall.Kill(pid, syscall.SIGKILL)
 					}
 				}
@@ -75,8 +75,8 @@ var absences = []absence{
 	},
 }
 
-// An agent that is away, and comes back, again and again or never, restarts nobody, and
-// nobody restarts the application for it.
+// An agent that is away, once, again and again or for good, restarts nobody, and nobody restarts the
+// application because the agent is away.
 func TestActAway(t *testing.T) {
 	pods := knob(t, podsOfACell, 1)
 	if pods == 1 {
@@ -112,7 +112,7 @@ type away struct {
 	n       int
 }
 
-// awayTogether tries some pods at a time, and counts those whose application lived.
+// awayTogether tries some pods at the same time, and counts the pods whose application lived.
 func awayTogether(t *testing.T, trials []away, lived map[string]int) {
 	t.Helper()
 	if err := ctr("images", "tag", "--force", canonical("prober-exporter:0.1.0"), canonical(leaving)); err != nil {
@@ -129,7 +129,7 @@ func awayTogether(t *testing.T, trials []away, lived map[string]int) {
 	for _, now := range trials {
 		wg.Go(func() {
 			ready := sync.OnceFunc(booting.Done)
-			defer ready() // whatever becomes of it
+			defer ready() // even if the test fails
 			a, l := now.absence, now.layout
 			t.Run(fmt.Sprintf("%s/%s/%d", a.name, l.name, now.n), func(t *testing.T) {
 				p := deploy(t, replaced(t, l.manifest(), a.edit...))
@@ -148,7 +148,7 @@ func awayTogether(t *testing.T, trials []away, lived map[string]int) {
 	wg.Wait()
 }
 
-// survives takes the agent away, and shows that the application lives on, undisturbed.
+// survives takes the agent away, and checks that the application lives on undisturbed.
 func (p *pod) survives(a absence) {
 	p.t.Helper()
 	before, pid := p.now().container("app"), p.process("app")
@@ -160,14 +160,14 @@ func (p *pod) survives(a absence) {
 	}
 	now := p.now().container("app")
 	if told := strings.Count(p.logs("app"), " SIGTERM "); told > 0 || now.RestartCount > 0 || now.ContainerID != before.ContainerID || !runs(pid) {
-		p.t.Errorf("the application was told %d times to end: %+v", told, now)
+		p.t.Errorf("the application was told to end %d times: %+v", told, now)
 	}
 	if now := p.now().container("prober"); now.ContainerID == agent && now.State.Running != nil {
 		p.t.Errorf("the agent was never away: %+v", now)
 	}
 }
 
-// signal signals a container's process, and returns which that is.
+// signal signals a container's process, and returns the ID of the process.
 func (p *pod) signal(name string, signal syscall.Signal) int {
 	p.t.Helper()
 	pid := p.process(name)

@@ -19,9 +19,9 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
-// The exec client runs in the control group of an application that has 20m of CPU, and whose
-// processes want more than all of it. The client is late, gives up, or waits for its turn: the
-// agent says that the application is live, and nobody is killed.
+// The exec client runs in the control group of an application that has 20m of CPU, while the
+// application's processes use up all 20m. The client is late, gives up, or waits for its turn. The
+// agent says that the application is live, and nobody kills the application.
 func TestActStarved(t *testing.T) {
 	pods := knob(t, podsOfACell, 1)
 	if pods == 1 {
@@ -46,7 +46,8 @@ func TestActStarved(t *testing.T) {
 	wg.Wait()
 }
 
-// starves makes processes of the application take all its CPU time, and shows that it lives.
+// starves makes processes of the application take all its CPU time, and checks that the application
+// lives.
 func (p *pod) starves(processes int, lasts time.Duration) {
 	t := p.t
 	t.Helper()
@@ -64,16 +65,17 @@ func (p *pod) starves(processes int, lasts time.Duration) {
 		t.Fatalf("the application was told %d times to end: %+v\n%s", told, now, p.events())
 	}
 	periodsAfter, throttledAfter := p.throttled()
-	if periods, throttled = periodsAfter-periods, throttledAfter-throttled; throttled < periods/2 { // on a busy machine it does not even get its 20m
-		t.Errorf("throttled in %d of %d periods: that is not starved", throttled, periods)
+	if periods, throttled = periodsAfter-periods, throttledAfter-throttled; throttled < periods/2 { // on a busy machine the application gets less than 20m
+		t.Errorf("throttled in only %d of %d periods: the application does not starve", throttled, periods)
 	}
 	metrics := kubeletMetrics(t)
 	well, took := theirCount(metrics, p.namespace, "Liveness", "successful"), p.tookAll(metrics)
-	t.Logf("%d processes, throttled in %d of %d periods: %.0f liveness probes succeeded, %.0f failed, says the kubelet; one took %s in the mean",
+	t.Logf("%d processes, throttled in %d of %d periods: according to the kubelet, %.0f liveness probes succeeded, %.0f failed, and one took %s on average",
 		processes, throttled, periods, well, theirCount(metrics, p.namespace, "Liveness", "failed"), short(took/time.Duration(max(1, well))))
 }
 
-// throttled is in how many periods the application's control group has run, and was cut short.
+// throttled returns in how many periods the application's control group has run, and in how many
+// the kernel throttled the group.
 func (p *pod) throttled() (periods, throttled int) {
 	text, err := os.ReadFile(filepath.Join(groupOf(p.process("app"), "cpu"), "cpu.stat"))
 	if err != nil {
@@ -89,13 +91,13 @@ func (p *pod) throttled() (periods, throttled int) {
 	return periods, throttled
 }
 
-// tookAll is how long the kubelet's successful liveness probes took together.
+// tookAll returns the total duration of the kubelet's successful liveness probes.
 func (p *pod) tookAll(metrics string) time.Duration {
 	return time.Duration(theirSum(metrics, "prober_probe_duration_seconds_sum", `namespace="`+p.namespace+`"`, `probe_type="Liveness"`) * 1e9)
 }
 
-// What the exec client costs: a run by itself, and an exec by a kubelet in a container that
-// is idle.
+// This test measures what the exec client costs: a run by itself, and an exec by a kubelet in an idle
+// container.
 func TestActClientCost(t *testing.T) {
 	measured := knob(t, podsOfACell, 1) > 1
 	if !measured {
@@ -136,14 +138,14 @@ func TestActClientCost(t *testing.T) {
 
 func perExec(d time.Duration, n float64) string { return fmt.Sprintf("%.1f", d.Seconds()*1e3/n) }
 
-// spent is processor time, but for took.
+// spent has processor times, except for took.
 type spent struct {
 	execs                                float64
 	container, shim, containerd, kubelet time.Duration
 	took                                 time.Duration // all execs together
 }
 
-// spends returns what is spent in some seconds.
+// spends returns the processor time of some seconds.
 func (p *pod) spends(seconds int) spent {
 	t := p.t
 	t.Helper()

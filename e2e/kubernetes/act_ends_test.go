@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// The condition that an agent has written outlasts the agent. Of a native sidecar that was
-// killed the kubelet knows better: its container is not ready, and so the pod is not. An
-// agent that comes back writes nothing before it knows.
+// The condition that an agent has written outlasts the agent. But the kubelet sees that the container
+// of a killed native sidecar is not ready, so the pod is not ready. An agent that comes back writes
+// nothing until it knows the state of its targets.
 func TestActLastWord(t *testing.T) {
 	t.Parallel()
 	p := deploy(t, gated.manifest())
 	p.begins()
 	began := time.Now()
-	for crash := 1; crash <= 2; crash++ { // after the second the kubelet waits for 10 s
+	for crash := 1; crash <= 2; crash++ { // after the second crash the kubelet waits for 10 s
 		p.signal("prober", syscall.SIGKILL)
 		p.await(time.Minute, "the kubelet has noticed", func(s state) bool { return !s.ready() || s.container("prober").RestartCount == crash })
 		p.await(time.Minute, "the agent is back, and the pod ready", func(s state) bool {
@@ -44,7 +44,7 @@ func TestActLastWord(t *testing.T) {
 		}
 	}
 	if !away {
-		t.Error("the kubelet never said that the agent does not run")
+		t.Error("the kubelet never reported that the agent does not run")
 	}
 	if told := strings.Count(p.logs("app"), " SIGTERM "); told > 0 {
 		t.Errorf("the application was told %d times to end", told)
@@ -52,8 +52,8 @@ func TestActLastWord(t *testing.T) {
 	t.Logf("the agent was killed twice: its condition was True all the time, the pod not ready for %.1f s", unready.Seconds())
 }
 
-// An application that answers 500 while it ends gets one SIGTERM, the kubelet's: the agent
-// that would restart it is told by its hook that the pod terminates.
+// An application that answers 500 while it ends gets one SIGTERM, which is the kubelet's. The hook
+// tells the agent, which would otherwise restart the application, that the pod terminates.
 func TestActDrain(t *testing.T) {
 	t.Parallel()
 	if told := drainSignals(t, deploy(t, slowEnd(t))); told != 1 {
@@ -61,7 +61,7 @@ func TestActDrain(t *testing.T) {
 	}
 }
 
-// Without the hook the agent takes the application that ends for one that is dead.
+// Without the hook the agent takes an application that ends for a dead application.
 func TestActDrainWithoutHook(t *testing.T) {
 	t.Parallel()
 	manifest := replaced(t, slowEnd(t), "[/bin/prober_exporter, --terminating]", "[/bin/prober_exporter, --version]")
@@ -70,7 +70,7 @@ func TestActDrainWithoutHook(t *testing.T) {
 	}
 }
 
-// slowEnd is a pod whose application takes 40 s to end, and that the agent restarts.
+// slowEnd is a pod whose application takes 40 s to end. The agent restarts the application.
 func slowEnd(t *testing.T) string {
 	t.Helper()
 	return replaced(t, signals.manifest(), "    image: fault:1.0\n", "    image: fault:1.0\n      env: [{name: END, value: 40s}]\n",

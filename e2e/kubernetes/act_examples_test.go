@@ -11,28 +11,29 @@ import (
 	"time"
 )
 
-// The agent of the example ends an application that is dead-locked, and the kubelet starts the
-// container again, of which its probes know nothing.
+// The agent of the example ends a dead-locked application, and the kubelet starts the container again.
+// The kubelet's own probes do not notice.
 func TestActSignalExample(t *testing.T) {
 	t.Parallel()
 	p := deploy(t, edited(t, "signal.yaml", "^/bin/shop( |$)", "^/app$", "      command: [/bin/shop]\n", ""))
 	p.restartsDeadLocked()
 	if events := p.events(); strings.Contains(events, deadly) {
-		t.Errorf("it was the kubelet:\n%s", events)
+		t.Errorf("the kubelet ended the application:\n%s", events)
 	}
 }
 
-// The kubelet ends an application that is dead-locked, soon after the agent's verdict.
+// The kubelet ends a dead-locked application soon after the agent's verdict.
 func TestActExecClientExample(t *testing.T) {
 	t.Parallel()
 	p := deploy(t, edited(t, "exec-client.yaml"))
 	p.restartsDeadLocked()
 	if events := p.events(); !strings.Contains(events, deadly) {
-		t.Errorf("it was not the kubelet:\n%s", events)
+		t.Errorf("the kubelet did not end the application:\n%s", events)
 	}
 }
 
-// The pod follows what the agent writes, and its policy lets the agent write that.
+// The pod follows the condition that the agent writes, and the policy of the example lets the agent
+// write the condition.
 func TestActReadinessGateExample(t *testing.T) {
 	t.Parallel()
 	p := deployIn(t, "gate", edited(t, "readiness-gate.yaml", "namespace: shop\n", "namespace: gate\n"))
@@ -54,8 +55,8 @@ func TestActReadinessGateExample(t *testing.T) {
 	}
 }
 
-// restartsDeadLocked shows that the application alone is restarted, once, and before a kubelet
-// that waits for an agent would do it.
+// restartsDeadLocked checks that only the application is restarted, only once, and sooner than by a
+// kubelet that waits for an agent.
 func (p *pod) restartsDeadLocked() {
 	t := p.t
 	t.Helper()
@@ -66,7 +67,7 @@ func (p *pod) restartsDeadLocked() {
 	restarted := p.await(time.Minute, "the application is restarted", func(s state) bool { return s.container("app").RestartCount == 1 })
 	ready := p.await(time.Minute, "the pod is ready again", state.ready)
 	t.Logf("dead-locked: restarted after %.1f s, the pod is ready again after %.1f s", restarted.Sub(began).Seconds(), ready.Sub(began).Seconds())
-	// The agent's 3 × 5 s and 1 s for the last, the kubelet's 2 × 2 s, and the start of a container.
+	// The agent takes 3 × 5 s and 1 s for the last attempt, the kubelet 2 × 2 s; then a container starts.
 	if d := restarted.Sub(began); d < 10*time.Second || d > 30*time.Second {
 		t.Errorf("restarted after %v, want 10 s to 25 s", d)
 	}

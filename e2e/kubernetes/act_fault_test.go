@@ -19,8 +19,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
-// How many fresh pods each cell of the table has, and how many there are at a time. `make
-// e2e-act` sets the first. The goals are for many pods, and are not judged by one.
+// How many fresh pods each cell of the table has, and how many pods there are at a time. `make
+// e2e-act` sets the first number. The goals are for many pods, so one pod does not decide about them.
 const (
 	podsOfACell = "PROBER_ACT_PODS"
 	podsAtATime = "PROBER_ACT_AT_A_TIME"
@@ -44,23 +44,22 @@ func knob(t *testing.T, name string, unless int) int {
 type cell struct {
 	layout layout
 	fault  string        // hang, 500 or refuse
-	after  string        // the question after which it comes,
+	after  string        // the question after which the fault comes,
 	period time.Duration // at any moment of this period
-	limit  time.Duration // of one pod, from the fault to all that is awaited
-	acts   bool          // somebody is to send SIGTERM
+	limit  time.Duration // of one pod, from the fault to the last event that the test awaits
+	acts   bool          // somebody must send SIGTERM
 }
 
 func (c cell) key() [3]string { return [3]string{c.layout.name, c.fault, c.after} }
 
-// moments is what one pod has shown. What has not been is zero.
+// moments has the times of the events of one pod, or zero for an event that did not happen.
 type moments struct {
 	fault, verdict, term time.Time
-	unready, condition   time.Time // as the API server told
+	unready, condition   time.Time // as the API server reported
 }
 
-// An application hangs, answers 500, or closes its listener, at any phase of its probes.
-// Somebody tells it to end, and its pod is not ready: how soon is in the table that this test
-// prints.
+// An application hangs, answers 500, or closes its listener, at any phase of its probes. Somebody
+// tells the application to end, and its pod is not ready. This test prints a table that says how soon.
 func TestActFault(t *testing.T) {
 	pods, atATime := knob(t, podsOfACell, 1), knob(t, podsAtATime, 36)
 	if pods == 1 {
@@ -81,9 +80,9 @@ func TestActFault(t *testing.T) {
 	}
 }
 
-// The same where it takes a minute or more: the kubelet asks the agent, and waits for an agent
-// that may be away; or an agent that does not see the process takes a closed listener for an
-// application that has ended.
+// The same for layouts that take a minute or more: the kubelet asks the agent, and waits for an agent
+// that may be away; or an agent that does not see the process takes a closed listener for the end of
+// the application.
 func TestActFaultLate(t *testing.T) {
 	pods := knob(t, podsOfACell, 1)
 	if pods == 1 {
@@ -101,7 +100,7 @@ func TestActFaultLate(t *testing.T) {
 
 var faultKinds = []string{"hang", "500", "refuse"}
 
-// onHealthz is a fault at any phase of the liveness probe, on which somebody acts.
+// onHealthz is a fault at any phase of the liveness probe. Somebody must act.
 func onHealthz(l layout, fault string, limit time.Duration) cell {
 	period := 5 * time.Second
 	if l.name == signalsFast.name {
@@ -110,19 +109,19 @@ func onHealthz(l layout, fault string, limit time.Duration) cell {
 	return cell{l, fault, "/healthz", period, limit, true}
 }
 
-// onReadyz is a fault at any phase of the readiness probe, of which only that is awaited.
+// onReadyz is a fault at any phase of the readiness probe. The test awaits only Ready=False.
 func onReadyz(l layout, fault string) cell {
 	return cell{l, fault, "/readyz", time.Second, 15 * time.Second, false}
 }
 
-// measure tries each cell in so many pods, and prints the table.
+// measure tries each cell in a number of pods, and prints the table.
 func measure(t *testing.T, cells []cell, pods, atATime int) results {
 	t.Helper()
 	began := time.Now()
 	seed := rand.Uint64()
 	var trials []trial
 	for n := range pods {
-		// The same phases in all cells, and no part of the period is left out.
+		// All cells have the same phases, which cover the whole period.
 		phase := (float64(n) + rand.New(rand.NewPCG(seed, uint64(n))).Float64()) / float64(pods)
 		for _, c := range cells {
 			trials = append(trials, trial{c, n, time.Duration(phase * float64(c.period))})
@@ -148,8 +147,8 @@ type trial struct {
 // results are the moments of all pods of a cell, by its layout, fault and question.
 type results map[[3]string][]moments
 
-// round runs some trials at a time: once all pods are ready, all faults come, and no pod goes
-// before all have been measured.
+// round runs some trials at the same time. The faults come once all pods are ready, and no pod goes
+// before all pods have been measured.
 func (r results) round(t *testing.T, trials []trial) {
 	t.Helper()
 	var wg, booting, measuring sync.WaitGroup
@@ -159,7 +158,7 @@ func (r results) round(t *testing.T, trials []trial) {
 	for _, now := range trials {
 		wg.Go(func() {
 			ready, measured := sync.OnceFunc(booting.Done), sync.OnceFunc(measuring.Done)
-			defer measured() // whatever becomes of it
+			defer measured() // even if the test fails
 			defer ready()
 			c := now.cell
 			t.Run(fmt.Sprintf("%s/%s%s/%d", c.layout.name, c.fault, c.after, now.n), func(t *testing.T) {
@@ -182,7 +181,7 @@ func (r results) round(t *testing.T, trials []trial) {
 	wg.Wait()
 }
 
-// fails makes the application fail, and returns what comes of it.
+// fails makes the application fail, and returns the times of the events that follow.
 func (p *pod) fails(c cell, phase time.Duration) (m moments) {
 	p.t.Helper()
 	path := fmt.Sprintf("/fault?kind=%s&after=%s&phase=%s", c.fault, c.after, phase)
@@ -211,10 +210,10 @@ func (p *pod) fails(c cell, phase time.Duration) (m moments) {
 	return m
 }
 
-// wrote waits until the application has written down a moment.
+// wrote waits until the application has written the time of an event, and returns that time.
 func (p *pod) wrote(limit time.Duration, container, what string) time.Time {
 	p.t.Helper()
-	for deadline := time.Now().Add(limit); ; testutil.Wait(p.t, 200*time.Millisecond) { // not so often that it is a load
+	for deadline := time.Now().Add(limit); ; testutil.Wait(p.t, 200*time.Millisecond) { // rarely, to keep the load low
 		if _, rest, ok := strings.Cut(p.logs(container), " "+what); ok {
 			number, _, whole := strings.Cut(rest, "\n")
 			if ns, err := strconv.ParseInt(number, 10, 64); whole && err == nil {
@@ -227,15 +226,15 @@ func (p *pod) wrote(limit time.Duration, container, what string) time.Time {
 	}
 }
 
-// verdicts are the lines of the agent's log that say of an application that was well what
-// these questions are about. A closed listener may look like an application that has ended:
-// that is not ready, and the life that is to follow fails by its startup probe.
+// verdicts are the lines of the agent's log with the verdict on an application that was well, by the
+// question. A closed listener may look like the end of the application. Then the application is not
+// ready, and the next life fails by its startup probe.
 var verdicts = map[string]*regexp.Regexp{
 	"/healthz": regexp.MustCompile(` time=(\S+) msg="result changed" .* probe_type=(?:Liveness|Startup) .* to=Failure `),
 	"/readyz":  regexp.MustCompile(` time=(\S+) msg="(?:result changed" .* probe_type=Readiness .* to=Failure |instance does not run" )`),
 }
 
-// verdict is when the agent first said so after a moment.
+// verdict returns when the agent first logged a verdict after a moment.
 func (p *pod) verdict(after time.Time, question string) time.Time {
 	for line := range strings.Lines(p.logs("prober")) {
 		if found := verdicts[question].FindStringSubmatch(line); found != nil {

@@ -12,8 +12,8 @@ import (
 
 // layout is a way from a fault of the application to an act.
 type layout struct {
-	name  string   // as the tables have it
-	file  string   // of the agent; there is none without
+	name  string   // as in the tables
+	file  string   // of the agent; empty for a layout without an agent
 	app   string   // the lines of the application's container
 	agent string   // further lines of the agent's container
 	pod   string   // further lines of the pod's spec
@@ -38,8 +38,8 @@ const (
 `
 )
 
-// The layouts, named as in docs/kubernetes.md. All but the fast one have the same periods and thresholds: readiness 1 s × 1
-// and liveness 5 s × 3.
+// The layouts, named as in docs/kubernetes.md. All layouts but the fast one have the same periods and
+// thresholds: readiness 1 s × 1 and liveness 5 s × 3.
 var (
 	ownProbes = layout{
 		name: "the kubelet's own probes",
@@ -111,10 +111,10 @@ subjects: [{kind: ServiceAccount, name: default}]
 	}
 )
 
-// ownBackOff is how long an agent that starts waits before its first act.
+// ownBackOff is how long an agent waits after its start before its first act.
 const ownBackOff = 10 * time.Second
 
-// actors are the layouts in which nobody acts without the agent.
+// actors are the layouts in which nobody acts while the agent is away.
 var actors = []layout{signals, execClient}
 
 const sidecar = `- name: prober
@@ -144,7 +144,7 @@ initContainers:
 	return strings.Join(documents, "---\n")
 }
 
-// indent moves lines to the right.
+// indent indents lines.
 func indent(n int, lines string) string {
 	var out strings.Builder
 	for line := range strings.Lines(lines) {

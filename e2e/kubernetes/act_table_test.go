@@ -16,10 +16,10 @@ import (
 
 const gateType = "example.org/shop-ready"
 
-// span takes a time between two moments of a pod.
+// span returns the time between two moments of a pod.
 type span func(moments) time.Duration
 
-// never is the span from or to a moment that has not been.
+// never is the span from or to an event that did not happen.
 const never = time.Duration(math.MinInt64)
 
 // between is the span from one moment to another.
@@ -46,10 +46,10 @@ var (
 	verdictToCondition = between(atVerdict, atCondition)
 )
 
-// figure is the median and the greatest of some times.
+// figure is the median and the maximum of some times.
 type figure struct{ median, greatest time.Duration }
 
-// of returns the figure of some cells; there is none if no pod has shown both moments.
+// of returns the figure of some cells; there is none if both events happened in no pod.
 func (r results) of(s span, cells ...cell) (figure, bool) {
 	var all []time.Duration
 	for _, c := range cells {
@@ -68,7 +68,7 @@ func (r results) of(s span, cells ...cell) (figure, bool) {
 
 func (f figure) String() string { return short(f.median) + " (" + short(f.greatest) + ")" }
 
-// short writes a time with three digits or so.
+// short formats a time with about three digits.
 func short(d time.Duration) string {
 	if d == never {
 		return "never"
@@ -79,7 +79,7 @@ func short(d time.Duration) string {
 	return fmt.Sprintf("%.2f s", d.Seconds())
 }
 
-// table is a line for each fault of each layout, in Markdown.
+// table returns a line of Markdown for each fault of each layout.
 func (r results) table(all []cell) string {
 	layout := func(c cell) int {
 		return slices.IndexFunc(all, func(a cell) bool { return a.layout.name == c.layout.name })
@@ -91,7 +91,7 @@ func (r results) table(all []cell) string {
 		unready := c
 		if c.layout.name == ownProbes.name {
 			if c.after == "/readyz" {
-				continue // is in the line of the same fault
+				continue // part of the line of the same fault
 			}
 			unready = onReadyz(ownProbes, c.fault)
 		}
@@ -114,7 +114,7 @@ func (r results) table(all []cell) string {
 
 var faults = map[string]string{"hang": "hangs", "500": "answers 500", "refuse": "closes its listener"}
 
-// goal is one of those that docs/performance.md has.
+// goal is a goal of docs/performance.md.
 type goal struct {
 	what, limit, reached string
 	ok                   bool
@@ -133,7 +133,7 @@ func (r results) relative(what string, s span, c, than cell) goal {
 	return goal{what, "≤ " + most.String(), f.String(), ok && known && f.median <= most.median}
 }
 
-// judge prints the goals; those that are missed are failures.
+// judge prints the goals. A missed goal is a failure of the test.
 func judge(t *testing.T, goals ...goal) {
 	t.Helper()
 	var out strings.Builder
@@ -152,13 +152,13 @@ func judge(t *testing.T, goals ...goal) {
 	}
 }
 
-// The goal of the command, in whichever test.
+// The goal of the command, for every test.
 const (
 	execGoal = "a command, 2 s × 2: verdict to SIGTERM"
 	execMost = 4500 * time.Millisecond
 )
 
-// goals are those of the layouts that are quick.
+// goals are the goals of the quick layouts.
 func (r results) goals() (all []goal) {
 	each := func(l layout, kinds ...string) (cells []cell) {
 		for _, fault := range kinds {

@@ -17,8 +17,8 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
-// boots is a manifest of an application that a livenessProbe's delay alone protects while
-// it boots. The placeholders are its lives, the delay, and what runs before it.
+// boots is a manifest of an application whose boot is protected only by the delay of a livenessProbe.
+// The placeholders are the application's lives, the delay, and the init containers.
 const boots = `apiVersion: v1
 kind: Pod
 metadata:
@@ -40,20 +40,20 @@ spec:
     - {name: lives, emptyDir: {}}
 `
 
-// An init container runs for longer than the delay, and the boot takes long, too: the
-// agent began before both.
+// An init container runs for longer than the delay, and the boot takes long, too. The agent began
+// before both.
 func TestLongWait(t *testing.T) {
 	t.Parallel()
 	compareBoots(t, "60", `[{name: wait, image: "shop:1.0", args: [sleep, 65s]}]`, "50s")
 }
 
-// The first boot hangs, and is ended for that.
+// The first boot hangs, and the kubelet ends it.
 func TestHangBoot(t *testing.T) {
 	t.Parallel()
 	compareBoots(t, "40", "[]", "hang,32s")
 }
 
-// The first boot fails, after a while in which nobody has listened.
+// The first boot fails after a while, and nobody has listened until then.
 func TestFailedBoot(t *testing.T) {
 	t.Parallel()
 	compareBoots(t, "40", "[]", "exit=55s,32s")
@@ -65,9 +65,9 @@ func TestGapBoot(t *testing.T) {
 	compareBoots(t, "40", "[]", "exit=0s,exit=0s,exit=0s,exit=0s,exit=0s,exit=0s,35s")
 }
 
-// compareBoots shows that an application that boots so is restarted as often with the
-// agent in its pod, which the converter has put there, as without: it becomes ready, and
-// stays so for longer than the kubelet's livenessProbe takes to fail.
+// compareBoots checks that the application is restarted as often with the agent, which the converter
+// has put into the pod, as without. The application becomes ready, and stays ready for longer than
+// the kubelet's livenessProbe takes to fail.
 func compareBoots(t *testing.T, delay, before, lives string) {
 	t.Helper()
 	manifest := strings.NewReplacer("BEFORE", before, "DELAY", delay, "LIVES\"", lives+`"`).Replace(boots)
@@ -85,18 +85,18 @@ func compareBoots(t *testing.T, delay, before, lives string) {
 		return time.Since(ready) > settled && time.Since(readyWith) > settled
 	})
 	n, nWith := alone.now().container("app").RestartCount, with.now().container("app").RestartCount
-	t.Logf("without the agent: ready after %.1f s, %d restarts; with it: %.1f s, %d restarts",
+	t.Logf("without the agent: ready after %.1f s, %d restarts; with the agent: ready after %.1f s, %d restarts",
 		ready.Sub(began).Seconds(), n, readyWith.Sub(began).Seconds(), nWith)
 	if want := strings.Count(lives, ","); n != want || nWith != want {
 		t.Errorf("restarted %d times without the agent, %d times with it, want %d", n, nWith, want)
 	}
-	// A first boot that hangs is ended 60 s later at most, give or take a probe.
+	// A first boot that hangs ends 60 s later at most, within the period of a probe.
 	if d := readyWith.Sub(ready); d > 75*time.Second {
 		t.Errorf("ready %v later with the agent", d)
 	}
 }
 
-// rewritten returns a manifest with the agent in it.
+// rewritten returns a manifest with the agent added.
 func rewritten(t *testing.T, manifest string) string {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(os.Getenv(inside), "prober_exporter"), "--config.from-pod=-", "--config.from-pod.rewrite", "--config.from-pod.image=prober-exporter:0.1.0")

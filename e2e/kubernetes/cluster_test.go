@@ -28,7 +28,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
-// All addresses are those for documentation: they exist in the test's own network only.
+// All addresses are reserved for documentation, and exist only in the test's own network.
 const (
 	nodeName   = "node"
 	nodeIP     = "192.0.2.10"
@@ -37,17 +37,17 @@ const (
 	containerd = "/run/containerd/containerd.sock"
 )
 
-// cluster is an etcd, an API server, and one node. There is no scheduler and no
-// controller: the tests bind the pods, and make what each namespace has to have.
+// cluster is an etcd, an API server, and one node. There is no scheduler and no controller. The tests
+// bind the pods, and create the objects that each namespace needs.
 type cluster struct {
 	ca     []byte
-	admin  string // a token that may do everything
+	admin  string // the token of an administrator
 	node   string // the kubelet's
 	client *http.Client
 }
 
-// newCluster starts all of it with images of the programs in a folder, and returns when
-// the node is ready. It ends with this process.
+// newCluster starts the cluster with images of the programs in a folder, and returns when the node is
+// ready. The cluster ends with this process.
 func newCluster(programs, groups string) (*cluster, error) {
 	c := &cluster{admin: rand.Text(), node: rand.Text()}
 	if err := c.credentials(); err != nil {
@@ -146,10 +146,10 @@ state = "/run/containerd/state"
 	return os.Remove(at("image.tar"))
 }
 
-// passing is a name of the agent's image that a test takes away.
+// passing is a name of the agent's image that a test removes.
 const passing = "prober-exporter:passing"
 
-// canonical returns the name that the kubelet's asking for an image has in containerd.
+// canonical returns the name in containerd of an image that the kubelet asks for.
 func canonical(name string) string {
 	named, err := reference.ParseDockerRef(name)
 	if err != nil {
@@ -158,7 +158,7 @@ func canonical(name string) string {
 	return named.String()
 }
 
-// ctr does something with containerd.
+// ctr runs a command of containerd's client.
 func ctr(args ...string) error {
 	out, err := exec.Command("ctr", append([]string{"--address=" + containerd, "--namespace=k8s.io"}, args...)...).CombinedOutput()
 	if err != nil {
@@ -167,7 +167,7 @@ func ctr(args ...string) error {
 	return nil
 }
 
-// pluginDir is where Debian, or everybody else, has the plugins of CNI.
+// pluginDir is the directory of CNI plugins, which Debian has in a place of its own.
 func pluginDir() string {
 	if _, err := os.Stat("/usr/lib/cni/bridge"); err == nil {
 		return "/usr/lib/cni"
@@ -176,16 +176,16 @@ func pluginDir() string {
 }
 
 func (c *cluster) startKubelet(group string) error {
-	sync := "5s" // a configuration comes to a pod at its next sync
+	sync := "5s" // a changed configuration reaches a pod at the pod's next sync
 	if os.Getenv(podsOfACell) != "" {
-		sync = "1m" // as a kubelet has it: a pod that has just been synced waits for its next sync
+		sync = "1m" // the kubelet's default: a pod that has just been synced waits for its next sync
 	}
 	for file, content := range map[string]string{
 		"kubeconfig": `{"apiVersion": "v1", "kind": "Config", "current-context": "e2e",
 			"clusters": [{"name": "e2e", "cluster": {"server": "https://` + serviceIP + `", "certificate-authority-data": "` + base64.StdEncoding.EncodeToString(c.ca) + `"}}],
 			"users": [{"name": "node", "user": {"token": "` + c.node + `"}}],
 			"contexts": [{"name": "e2e", "context": {"cluster": "e2e", "user": "node"}}]}`,
-		// What is not said is as a kubelet has it.
+		// All other settings are the kubelet's defaults.
 		"kubelet.yaml": `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 failCgroupV1: false
@@ -231,7 +231,7 @@ maxPods: 250
 	})
 }
 
-// call asks the API server something as the administrator.
+// call sends a request to the API server as the administrator.
 func (c *cluster) call(method, path, body string) (int, string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -250,15 +250,15 @@ func (c *cluster) do(ctx context.Context, method, path, body string) (*http.Resp
 		return nil, err
 	}
 	req.Header.Set("Authorization", "Bearer "+c.admin)
-	req.Header.Set("Content-Type", "application/yaml") // of which JSON is a part
+	req.Header.Set("Content-Type", "application/yaml") // which includes JSON
 	if method == http.MethodPatch {
 		req.Header.Set("Content-Type", "application/merge-patch+json")
 	}
 	return c.client.Do(req)
 }
 
-// credentials writes a certificate for the API server, whose key signs the tokens too, and
-// the tokens of the administrator and the node.
+// credentials writes a certificate for the API server, and the tokens of the administrator and the
+// node. The certificate's key also signs the tokens.
 func (c *cluster) credentials() error {
 	certificate, key, err := testutil.Certificate(net.ParseIP(serviceIP), net.ParseIP(nodeIP), net.IPv4(127, 0, 0, 1))
 	if err != nil {
@@ -279,7 +279,7 @@ func (c *cluster) credentials() error {
 
 func at(name string) string { return filepath.Join(scratch, name) }
 
-// start starts a program of ours, or of the system, with a log in the scratch folder.
+// start starts a program of the test, or of the system, with a log in the scratch folder.
 func start(name string, args ...string) error {
 	log, err := os.OpenFile(at(name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -298,7 +298,7 @@ func start(name string, args ...string) error {
 	return cmd.Start()
 }
 
-// ready waits until a program is.
+// ready waits until a program is ready.
 func ready(name string, ok func() bool) error {
 	for deadline := time.Now().Add(2 * time.Minute); !ok(); tick() {
 		if time.Now().After(deadline) {

@@ -17,9 +17,9 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
-// The kubelet and the agent run the same probes of one application, each by its own
-// stanza: over a minute, in which the liveness probe fails for a while, their
-// prober_probe_total differ by two at most.
+// The kubelet and the agent run the same probes of one application, each with its own stanza. Over a
+// minute, in which the liveness probe fails for a while, the two series prober_probe_total differ by
+// two at most.
 func TestCounts(t *testing.T) {
 	t.Parallel()
 	probes := `%[1]sstartupProbe:
@@ -79,7 +79,7 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// kubeletMetrics is what the kubelet has counted.
+// kubeletMetrics returns the kubelet's metrics.
 func kubeletMetrics(t *testing.T) string {
 	t.Helper()
 	resp, err := http.Get("http://" + nodeIP + ":10255/metrics/probes")
@@ -94,12 +94,12 @@ func kubeletMetrics(t *testing.T) string {
 	return string(body)
 }
 
-// theirCount is how often the kubelet has probed the application in a namespace.
+// theirCount returns how often the kubelet has probed the application in a namespace.
 func theirCount(metrics, namespace, probeType, result string) float64 {
 	return theirSum(metrics, "prober_probe_total", `namespace="`+namespace+`"`, `probe_type="`+probeType+`"`, `result="`+result+`"`)
 }
 
-// theirSum sums the kubelet's series of the application that have these labels.
+// theirSum returns the sum of the kubelet's series of the application with these labels.
 func theirSum(metrics, name string, labels ...string) (sum float64) {
 	for line := range strings.Lines(metrics) {
 		series, rest, found := strings.Cut(line, "} ")

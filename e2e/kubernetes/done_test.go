@@ -13,9 +13,9 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
-// An application that has done its work, in a pod that goes on, is not started again. The
-// agent says for two minutes what the kubelet says: it does not run, it is not ready, and
-// nobody is to kill it; and that was no restart.
+// An application that has done its work, in a pod that goes on, is not started again. For two minutes
+// the agent and the kubelet agree: the application does not run, is not ready, and is not to be
+// killed. The end of the application is no restart.
 func TestDone(t *testing.T) {
 	t.Parallel()
 	manifest := strings.NewReplacer("BEFORE", "[]", "DELAY", "5", "LIVES\"", `done=15s"`,
@@ -34,6 +34,6 @@ func TestDone(t *testing.T) {
 		return time.Since(ended) > 2*time.Minute
 	})
 	if n := p.now().container("app").RestartCount; n != 0 {
-		t.Errorf("the kubelet has restarted it %d times", n)
+		t.Errorf("the kubelet has restarted the application %d times", n)
 	}
 }

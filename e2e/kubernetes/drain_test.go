@@ -15,9 +15,9 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
-// An application that answers 500 while it ends, for 40 s, has these 40 s: neither the
-// kubelet nor the agent cuts them short, and nobody is told that it is not live. The
-// agent's hook runs when the termination of the pod begins, although the agent is a native
+// An application that takes 40 s to end, and answers 500 meanwhile, gets its 40 s. Neither the kubelet
+// nor the agent ends the application sooner, and the agent never says that the application is not
+// live. The agent's hook runs when the termination of the pod begins, although the agent is a native
 // sidecar, which ends last.
 func TestDrain(t *testing.T) {
 	t.Parallel()
@@ -28,11 +28,11 @@ func TestDrain(t *testing.T) {
 		}
 	})
 	if told > 5*time.Second {
-		t.Errorf("the agent was told after %v", told)
+		t.Errorf("the hook told the agent after %v", told)
 	}
 }
 
-// The same of an agent that is an ordinary container: it is told, and stops by itself.
+// The same for an agent that is an ordinary container: its hook runs, and the agent stops by itself.
 func TestDrainClassic(t *testing.T) {
 	t.Parallel()
 	p := deploy(t, edited(t, "classic-sidecar.yaml", "      image: shop:1.0\n", draining,
@@ -44,8 +44,8 @@ func TestDrainClassic(t *testing.T) {
 	})
 }
 
-// Without the hook the agent calls an application not live that only ends. The kubelet does
-// not ask any more.
+// Without the hook the agent says that an application that ends is not live. The kubelet does not ask
+// any more.
 func TestDrainWithoutHook(t *testing.T) {
 	t.Parallel()
 	const hook = "preStop: {exec: {command: [/bin/prober_exporter, --terminating]}}"
@@ -61,11 +61,11 @@ func TestDrainWithoutHook(t *testing.T) {
 	}
 }
 
-// draining makes the application end slowly, and ill.
+// draining makes the application end slowly, and fail its probes meanwhile.
 const draining = "      image: shop:1.0\n      env: [{name: DRAIN, value: 40s}]\n"
 
-// drain deletes the pod and shows that the application has its 40 s. It looks at the pod
-// again and again while the application runs, and returns after how long the agent was told.
+// drain deletes the pod and checks that the application gets its 40 s. While the application runs,
+// drain looks at the pod again and again. drain returns how long after the deletion the hook ran.
 func (p *pod) drain(look func(at time.Duration)) (told time.Duration) {
 	t := p.t
 	t.Helper()
@@ -106,7 +106,7 @@ func (p *pod) logs(name string) string {
 	files, _ := filepath.Glob("/var/log/pods/" + p.namespace + "_*/" + name + "/*.log")
 	var all strings.Builder
 	for _, file := range files {
-		text, _ := os.ReadFile(file) // it may have gone
+		text, _ := os.ReadFile(file) // the file may be gone
 		all.Write(text)
 	}
 	return all.String()

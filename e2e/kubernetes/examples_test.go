@@ -78,7 +78,7 @@ func read(t *testing.T, name string) (documents []object) {
 	return documents
 }
 
-// podMonitor is what this test knows of one. Any other key is an error.
+// podMonitor has the keys of a PodMonitor that this test knows. Any other key is an error.
 type podMonitor struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string
@@ -91,8 +91,8 @@ type podMonitor struct {
 	}
 }
 
-// There is no Prometheus Operator here: what is shown is that the PodMonitor selects, by a
-// label that all example pods have, the port of the metrics that their agent names.
+// There is no Prometheus Operator here. The test checks that the PodMonitor selects all example pods
+// by a label, and the metrics port of their agents by its name.
 func TestPodMonitor(t *testing.T) {
 	text, err := os.ReadFile(examples + "podmonitor.yaml")
 	if err != nil {
@@ -105,7 +105,7 @@ func TestPodMonitor(t *testing.T) {
 		t.Fatal(err)
 	}
 	if monitor.APIVersion != "monitoring.coreos.com/v1" || monitor.Kind != "PodMonitor" || len(monitor.Spec.Endpoints) != 1 || len(monitor.Spec.Selector.MatchLabels) == 0 {
-		t.Fatalf("it is %+v", monitor)
+		t.Fatalf("the PodMonitor is %+v", monitor)
 	}
 	for _, name := range []string{"pod.yaml", "classic-sidecar.yaml", "exec-client.yaml", "signal.yaml"} {
 		pod := read(t, name)[1]

@@ -19,19 +19,19 @@ import (
 	"strings"
 )
 
-// object is JSON to be.
+// object is a JSON object.
 type object = map[string]any
 
-// image is what a Dockerfile makes of a folder, on no base.
+// image is the image that a Dockerfile builds from a folder, without a base image.
 type image struct {
-	config object // as the specification of OCI has it
+	config object // in the format of the OCI specification
 	args   map[string]string
 	files  *tar.Writer
 	layer  bytes.Buffer
 }
 
-// buildImage follows a Dockerfile of the few instructions that ours have. What it does not
-// know is an error: the image is that of the file, or none.
+// buildImage builds the image of a Dockerfile that has only the few instructions of this project's
+// Dockerfiles. Any other instruction is an error.
 func buildImage(dockerfile, folder string) (*image, error) {
 	text, err := os.ReadFile(dockerfile)
 	if err != nil {
@@ -57,7 +57,7 @@ func (i *image) follow(line, folder string) error {
 	rest = os.Expand(rest, func(name string) string { return i.args[name] })
 	words := strings.Fields(rest)
 	switch instruction {
-	case "FROM", "LABEL", "EXPOSE": // the base is scratch; the others say nothing that runs
+	case "FROM", "LABEL", "EXPOSE": // the base is scratch; the others do not affect what runs
 		return nil
 	case "ARG":
 		name, value, _ := strings.Cut(rest, "=")
@@ -82,7 +82,7 @@ func (i *image) follow(line, folder string) error {
 	return fmt.Errorf("an instruction that is not known here")
 }
 
-// copy puts a program into the layer, with the folder it is in.
+// copy adds a program and its folder to the layer.
 func (i *image) copy(from, to string) error {
 	content, err := os.ReadFile(from)
 	if err != nil {
@@ -100,7 +100,7 @@ func (i *image) copy(from, to string) error {
 	return err
 }
 
-// archive is the image as a file that containerd imports, under each of the names.
+// archive writes the image, under each of the names, to a file that containerd can import.
 func (i *image) archive(names ...string) ([]byte, error) {
 	var out bytes.Buffer
 	files := tar.NewWriter(&out)
@@ -140,7 +140,7 @@ func (i *image) archive(names ...string) ([]byte, error) {
 	return out.Bytes(), either(failed, files.Close())
 }
 
-// either returns the first error that is one.
+// either returns the first error that is not nil.
 func either(first, second error) error {
 	if first != nil {
 		return first

@@ -19,10 +19,10 @@ const (
 	live   = "/live/app"
 )
 
-// The pod of the example is ready only when the application's own checks pass. A
-// dead-locked application is restarted, alone, because of /live/app, and recovers; the
-// agent sees its new instance by the listening socket. When the pod is deleted the
-// readiness goes first, and nothing is killed before it has ended by itself.
+// The pod of the example is ready only when the application's own checks pass. When the application is
+// dead-locked, only the application is restarted, because of /live/app, and recovers. The agent sees
+// the new instance by the listening socket. When the pod is deleted, the readiness ends first, and
+// each container ends by itself before the kubelet kills anything.
 func TestPod(t *testing.T) {
 	t.Parallel()
 	p := deploy(t, edited(t, "pod.yaml"))
@@ -33,14 +33,14 @@ func TestPod(t *testing.T) {
 	p.delete(true)
 }
 
-// The shorter pod of the README restarts an application that is dead-locked, soon after the
-// agent's verdict.
+// In the shorter pod of the README, a dead-locked application is restarted soon after the agent's
+// verdict.
 func TestReadmePod(t *testing.T) {
 	t.Parallel()
 	deploy(t, readmePod(t)).restartsDeadLocked()
 }
 
-// The same of an agent that is an ordinary container.
+// The same for an agent that is an ordinary container.
 func TestClassicSidecar(t *testing.T) {
 	t.Parallel()
 	p := deploy(t, edited(t, "classic-sidecar.yaml"))
@@ -61,8 +61,8 @@ func TestProcessSource(t *testing.T) {
 	p.crash()
 }
 
-// In a StatefulSet's pod with the Role of the example the agent is told of the new
-// instance by the API server.
+// In a StatefulSet's pod with the Role of the example, the API server tells the agent of the new
+// instance.
 func TestKubernetesSource(t *testing.T) {
 	t.Parallel()
 	p := deployIn(t, "shop", "kind: ServiceAccount\nmetadata:\n  name: web\n---\n"+edited(t, "role.yaml")+"\n---\n"+edited(t, "pod.yaml",
@@ -79,7 +79,7 @@ func (p *pod) begins() {
 	p.await(2*time.Minute, "the pod is ready", state.ready)
 }
 
-// checks shows what it takes to be ready.
+// checks verifies that the pod is ready only while the checks of the application pass.
 func (p *pod) checks() {
 	t := p.t
 	t.Helper()
@@ -88,7 +88,7 @@ func (p *pod) checks() {
 		return p.metric(`prober_probe_total{probe_type="Startup",result="failed",target="app"}`) >= 1
 	})
 	if s := p.now(); s.container("app").Started {
-		t.Error("the application has started, says the kubelet, while its /healthz is 503")
+		t.Error("the kubelet says that the application has started, but its /healthz is 503")
 	}
 	p.tell("/healthz=200")
 	p.await(time.Minute, "the application has started", func(s state) bool { return s.container("app").Started })
@@ -111,7 +111,7 @@ func (p *pod) checks() {
 	}
 }
 
-// deadLock shows what becomes of an application that answers nobody any more.
+// deadLock makes the application stop answering, and checks what follows.
 func (p *pod) deadLock() {
 	t := p.t
 	t.Helper()
@@ -132,7 +132,7 @@ func (p *pod) deadLock() {
 	ready := p.await(2*time.Minute, "the pod is ready again", state.ready)
 	t.Logf("dead-locked: /live/app is 503 after %.1f s, the application ended after %.1f s, the pod is ready again after %.1f s",
 		said503.Sub(began).Seconds(), killed.Sub(began).Seconds(), ready.Sub(began).Seconds())
-	// The agent's 3 × 5 s, of which the first may be over, and 1 s for the last; then the kubelet's 6 × 5 s.
+	// The agent takes 3 × 5 s, less a part of the first 5 s, and 1 s for the last attempt; the kubelet then takes 6 × 5 s.
 	if d := said503.Sub(began); d < 9*time.Second || d > 18*time.Second {
 		t.Errorf("/live/app was 503 after %v, want 10 s to 16 s", d)
 	}
@@ -146,20 +146,20 @@ func (p *pod) deadLock() {
 	if now := s.container("prober"); now.RestartCount != agent.RestartCount || now.ContainerID != agent.ContainerID {
 		t.Errorf("the agent was restarted, too: %+v", now)
 	}
-	// What killed it is in the kubelet's events, below. How it ended is gone where the
-	// kubelet has cleared the dead container away by now.
+	// The kubelet's events, below, say what killed the application. How it ended is unknown if the
+	// kubelet has already removed the dead container.
 	if end := s.container("app").LastState.Terminated; end != nil && end.ExitCode != 3 {
 		t.Errorf("the application ended with %+v, want the exit code 3 of one that is dead-locked", end)
 	}
 	if n := theirCount(kubeletMetrics(t), p.namespace, "Liveness", "failed"); n < 6 || !strings.Contains(p.events(), deadly) {
-		t.Errorf("%v liveness probes failed, says the kubelet; its events:\n%s", n, p.events())
+		t.Errorf("according to the kubelet, %v liveness probes failed; its events:\n%s", n, p.events())
 	}
 }
 
-// deadly is what a kubelet says when it restarts the application for its livenessProbe.
+// deadly is what a kubelet says when it restarts the application because of its livenessProbe.
 const deadly = "Killing: Container app failed liveness probe, will be restarted"
 
-// crash kills the agent, and measures for how long that can be seen.
+// crash kills the agent, and measures how long the crash has an effect.
 func (p *pod) crash() {
 	t := p.t
 	t.Helper()
@@ -173,7 +173,7 @@ func (p *pod) crash() {
 	var started, healthy time.Time
 	ready := testutil.Within(t, time.Minute, "/ready/app is 200", func() bool {
 		if started.IsZero() {
-			if inNetwork(network, "prober_exporter") { // the kubelet says so later
+			if inNetwork(network, "prober_exporter") { // the kubelet reports this later
 				started = time.Now()
 			}
 		}
@@ -213,8 +213,8 @@ func (p *pod) crash() {
 	}
 }
 
-// delete deletes the pod, and shows the order in which it ends. The kubelet tells of ended
-// containers when all have ended; the processes tell at once.
+// delete deletes the pod, and checks the order in which its containers end. The kubelet reports ended
+// containers only when all have ended, so the test looks at the processes.
 func (p *pod) delete(native bool) {
 	t := p.t
 	t.Helper()
@@ -242,7 +242,7 @@ func (p *pod) delete(native bool) {
 	t.Logf("deleted: not ready after %.1f s, the application ended after %.1f s, the agent after %.1f s",
 		unready.Sub(began).Seconds(), app.Sub(began).Seconds(), agent.Sub(began).Seconds())
 	if unready.IsZero() || !unready.Before(app) {
-		t.Errorf("the application ended before the pod was not ready")
+		t.Errorf("the application ended while the pod was still ready")
 	}
 	if d := app.Sub(began); d < 8*time.Second || d > 20*time.Second {
 		t.Errorf("the application ended after %v, want the 8 s that it takes", d)

@@ -4,9 +4,9 @@
 //go:build linux
 
 // Package kubernetes runs the pods of examples/kubernetes on a real kubelet with a real
-// containerd, in namespaces of its own. There is a real API server, too: a kubelet alone
-// gives a pod no ConfigMap, and does not tell how a deleted one ends. `make
-// e2e-kubernetes` builds what it needs and runs it.
+// containerd, in namespaces of its own. There is a real API server, too, because a kubelet alone
+// gives a pod no ConfigMap, and does not report how a deleted pod ends. `make e2e-kubernetes`
+// builds what the package needs and runs the tests.
 package kubernetes
 
 import (
@@ -25,16 +25,16 @@ import (
 const (
 	bin      = "../../bin/apiserver" // where the programs of Kubernetes are
 	examples = "../../examples/kubernetes/"
-	scratch  = "/run/e2e"                     // goes with the private mounts
+	scratch  = "/run/e2e"                     // ends with the private mounts
 	inside   = "PROBER_E2E_KUBERNETES_INSIDE" // where the namespaces are: the folder with the images' programs
 	groups   = "PROBER_E2E_KUBERNETES_GROUPS" // the name of the control groups
 )
 
-// kube is what all tests run against.
+// kube is the cluster of all tests.
 var kube *cluster
 
-// TestMain runs the tests a second time as the first process of namespaces of their own:
-// with its end all else ends but the control groups, and those are removed here.
+// TestMain runs this program again as the first process of new namespaces. When that process ends,
+// everything ends except the control groups, which TestMain removes.
 func TestMain(m *testing.M) {
 	code, err := run(m)
 	if err != nil {
@@ -104,7 +104,7 @@ func again() (int, error) {
 	return cmd.ProcessState.ExitCode(), nil
 }
 
-// settle makes the new namespaces a machine: mounts, a name and a network.
+// settle makes a machine of the new namespaces, with mounts, a name and a network.
 func settle() error {
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make the mounts private: %w", err)
@@ -123,14 +123,14 @@ func settle() error {
 	if err := os.Mkdir(scratch, 0o755); err != nil {
 		return err
 	}
-	// Values that the kubelet would write for the whole machine, and names that it would look up.
+	// The kubelet would write these values for the whole machine, and look these names up.
 	for file, content := range map[string]string{
 		"/proc/sys/vm/overcommit_memory": "1\n", "/proc/sys/vm/panic_on_oom": "0\n",
 		"/proc/sys/kernel/panic": "10\n", "/proc/sys/kernel/panic_on_oops": "1\n",
 		"/proc/sys/kernel/keys/root_maxkeys": "1000000\n", "/proc/sys/kernel/keys/root_maxbytes": "25000000\n",
 		"/etc/resolv.conf": "nameserver 127.0.0.1\n", "/etc/hosts": "127.0.0.1 localhost\n",
 	} {
-		if link, err := os.Readlink(file); err == nil { // into what is an empty /run now
+		if link, err := os.Readlink(file); err == nil { // the link leads into /run, which is empty now
 			file = filepath.Join("/etc", link)
 			if filepath.IsAbs(link) {
 				file = link
@@ -163,7 +163,7 @@ func settle() error {
 	return nil
 }
 
-// makeGroups makes the control group that all pods will be in, in each hierarchy.
+// makeGroups makes the control group of all pods, in each hierarchy.
 func makeGroups(name string) (trees []string, err error) {
 	roots, err := filepath.Glob("/sys/fs/cgroup/*/cgroup.procs")
 	if err != nil {
@@ -171,7 +171,7 @@ func makeGroups(name string) (trees []string, err error) {
 	}
 	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil { // there is only one
 		roots = []string{"/sys/fs/cgroup/cgroup.procs"}
-		for _, controller := range []string{"cpu", "cpuset", "memory", "hugetlb", "pids"} { // a kubelet wants them below, too
+		for _, controller := range []string{"cpu", "cpuset", "memory", "hugetlb", "pids"} { // a kubelet needs them below, too
 			os.WriteFile("/sys/fs/cgroup/cgroup.subtree_control", []byte("+"+controller), 0o644)
 		}
 	}
@@ -191,8 +191,8 @@ func makeGroups(name string) (trees []string, err error) {
 	return trees, nil
 }
 
-// removeGroups removes trees of control groups. Each can go when it is empty, and becomes
-// empty a little after its last process has ended.
+// removeGroups removes trees of control groups. A group must be empty, which it is a little after its
+// last process has ended.
 func removeGroups(trees []string) {
 	for _, tree := range trees {
 		for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); tick() {
@@ -204,7 +204,7 @@ func removeGroups(trees []string) {
 	}
 }
 
-// tick is the rhythm of all waiting.
+// tick is the interval between two looks while a test waits.
 func tick() {
 	timer := time.NewTimer(10 * time.Millisecond)
 	defer timer.Stop()

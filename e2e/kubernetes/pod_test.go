@@ -23,7 +23,7 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
-// pod is a pod of a manifest, and all that the API server ever said of it.
+// pod is a pod of a manifest, with every state that the API server reported.
 type pod struct {
 	t               *testing.T
 	namespace, name string
@@ -32,10 +32,10 @@ type pod struct {
 	seen []state // the oldest first
 }
 
-// state is what the API server said at one moment.
+// state is the state of a pod that the API server reported at one moment.
 type state struct {
 	at   time.Time
-	gone bool // it is not there any more
+	gone bool // the pod does not exist any more
 
 	Status struct {
 		PodIP      string
@@ -45,7 +45,7 @@ type state struct {
 	}
 }
 
-// container is the status of one.
+// container is the status of a container.
 type container struct {
 	Name, ContainerID string
 	Started           bool
@@ -60,7 +60,7 @@ type container struct {
 	}
 }
 
-// container returns the status of that name, empty if there is none yet.
+// container returns the status of a container; empty if there is none yet.
 func (s state) container(name string) container {
 	for _, c := range append(s.Status.Native, s.Status.Containers...) {
 		if c.Name == name {
@@ -70,10 +70,10 @@ func (s state) container(name string) container {
 	return container{}
 }
 
-// ready is the condition that takes a pod out of its services.
+// ready reports whether the pod has the condition Ready, without which its services leave it out.
 func (s state) ready() bool { return s.condition("Ready") == "True" }
 
-// condition is the status of the condition of that type, empty if there is none.
+// condition returns the status of the condition of a type; empty if there is none.
 func (s state) condition(name string) string {
 	for _, c := range s.Status.Conditions {
 		if c.Type == name {
@@ -83,9 +83,9 @@ func (s state) condition(name string) string {
 	return ""
 }
 
-var namespaces atomic.Int32 // how many there are
+var namespaces atomic.Int32 // the number of namespaces
 
-// edited returns an example with something replaced, which has to be there.
+// edited returns an example with replacements. It fails the test if an old text is missing.
 func edited(t *testing.T, example string, replace ...string) string {
 	t.Helper()
 	text, err := os.ReadFile(examples + example)
@@ -95,7 +95,7 @@ func edited(t *testing.T, example string, replace ...string) string {
 	return replaced(t, string(text), replace...)
 }
 
-// replaced returns a manifest with something replaced, which has to be there.
+// replaced returns a manifest with replacements. It fails the test if an old text is missing.
 func replaced(t *testing.T, manifest string, replace ...string) string {
 	t.Helper()
 	for i := 0; i < len(replace); i += 2 {
@@ -107,8 +107,7 @@ func replaced(t *testing.T, manifest string, replace ...string) string {
 	return manifest
 }
 
-// deploy makes the objects of a manifest in a namespace of their own, and binds the pod to
-// the node.
+// deploy creates the objects of a manifest in a namespace of their own, and binds the pod to the node.
 func deploy(t *testing.T, manifest string) *pod {
 	t.Helper()
 	return deployIn(t, fmt.Sprintf("e2e-%d", namespaces.Add(1)), manifest)
@@ -142,7 +141,7 @@ func deployIn(t *testing.T, namespace, manifest string) *pod {
 	return p
 }
 
-// create makes the object of a document.
+// create creates the object of a document.
 func (p *pod) create(document string) {
 	p.t.Helper()
 	kind := field(document, "kind")
@@ -161,7 +160,7 @@ func (p *pod) create(document string) {
 	case "ValidatingAdmissionPolicyBinding":
 		p.must("POST", "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings", document)
 	default:
-		p.t.Fatalf("a document of kind %q", kind)
+		p.t.Fatalf("unknown kind of a document: %q", kind)
 	}
 }
 
@@ -177,7 +176,7 @@ func field(document, key string) string {
 
 func (p *pod) path(rest string) string { return "/api/v1/namespaces/" + p.namespace + "/" + rest }
 
-// must asks the API server for what cannot be refused.
+// must sends a request that the API server must accept.
 func (p *pod) must(method, path, body string) string {
 	p.t.Helper()
 	code, answer, err := kube.call(method, path, body)
@@ -187,7 +186,7 @@ func (p *pod) must(method, path, body string) string {
 	return answer
 }
 
-// watch notes what the API server says, until the pod is gone.
+// watch records the states that the API server reports until the pod is gone.
 func (p *pod) watch(ctx context.Context) {
 	resp, err := kube.do(ctx, "GET", p.path("pods?watch=true&fieldSelector=metadata.name="+p.name), "")
 	if err != nil {
@@ -212,7 +211,7 @@ func (p *pod) watch(ctx context.Context) {
 	}
 }
 
-// since returns what was said from a moment on, and the state at that moment before it.
+// since returns the state at a moment, and the states after that moment.
 func (p *pod) since(moment time.Time) []state {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -225,7 +224,7 @@ func (p *pod) since(moment time.Time) []state {
 	return append([]state(nil), p.seen[first:]...)
 }
 
-// now is what was said last.
+// now returns the last state.
 func (p *pod) now() state {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -235,15 +234,15 @@ func (p *pod) now() state {
 	return p.seen[len(p.seen)-1]
 }
 
-// await waits for a state and returns when it was said.
+// await waits for a state and returns the time of the report.
 func (p *pod) await(limit time.Duration, what string, ok func(state) bool) time.Time {
 	p.t.Helper()
 	testutil.Within(p.t, limit, what, func() bool { return ok(p.now()) })
 	return p.now().at
 }
 
-// get asks the pod something: the application on 8080, the agent on 9708 and 9709. No
-// answer is the status 0.
+// get sends a request to the pod: to the application on 8080, to the agent on 9708 and 9709. Without
+// an answer the status is 0.
 func (p *pod) get(port int, path string) (int, string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
@@ -260,7 +259,7 @@ func (p *pod) get(port int, path string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// hurried makes a connection for each question: those to a dead process say nothing.
+// hurried makes a connection for each request, because a connection to a dead process gets no answer.
 var hurried = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
 // tell tells the application how to behave.
@@ -272,13 +271,13 @@ func (p *pod) tell(what string) {
 	})
 }
 
-// metric returns the value of the agent's series, -1 if there is none.
+// metric returns the value of a series of the agent; -1 if there is none.
 func (p *pod) metric(series string) float64 {
 	_, body := p.get(9709, "/metrics")
 	return value(body, series)
 }
 
-// value finds a series among metrics; -1 if it is not there.
+// value returns the value of a series among metrics; -1 if there is none.
 func value(metrics, series string) float64 {
 	v, err := strconv.ParseFloat(testutil.Series(metrics, series), 64)
 	if err != nil {
@@ -287,7 +286,7 @@ func value(metrics, series string) float64 {
 	return v
 }
 
-// instance is the ID of the application's life that the agent sees.
+// instance returns the ID of the application's instance that the agent sees.
 func (p *pod) instance() string {
 	var target struct{ Instance struct{ ID string } }
 	_, body := p.get(9709, "/api/v1/targets/app")
@@ -312,7 +311,7 @@ func (p *pod) events() string {
 	return all.String()
 }
 
-// explain logs what may be known of a pod that failed.
+// explain logs what is known of a pod whose test failed.
 func (p *pod) explain() {
 	now, _ := json.MarshalIndent(p.now().Status, "", " ")
 	p.t.Logf("%s/%s is %s\nevents:\n%s", p.namespace, p.name, now, p.events())
@@ -323,7 +322,7 @@ func (p *pod) explain() {
 	}
 }
 
-// configure gives the agent another file: that of the ConfigMap, which a kubelet brings.
+// configure changes the agent's file in the ConfigMap. The kubelet updates the file in the pod.
 func (p *pod) configure(file string) {
 	p.t.Helper()
 	text, err := json.Marshal(file)

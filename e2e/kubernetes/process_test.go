@@ -16,14 +16,14 @@ import (
 	"time"
 )
 
-// process returns the process of a container that runs, 0 if there is none.
+// process returns the process of a running container; 0 if there is none.
 func (p *pod) process(name string) int {
 	_, id, _ := strings.Cut(p.now().container(name).ContainerID, "://")
 	return processOf(id)
 }
 
-// processOf finds the first process of a container by its control group. Others are those
-// that a kubelet's exec puts there, not into all hierarchies at once.
+// processOf finds the first process of a container by its control group. A kubelet's exec puts other
+// processes there, one hierarchy after the other.
 func processOf(id string) (first int) {
 	if id == "" {
 		return 0
@@ -39,7 +39,7 @@ func processOf(id string) (first int) {
 	return first
 }
 
-// networkOf names the network of a process, which all of its pod share.
+// networkOf returns the name of a process's network, which all processes of its pod share.
 func networkOf(pid int) string {
 	name, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", pid))
 	if err != nil {
@@ -48,7 +48,7 @@ func networkOf(pid int) string {
 	return name
 }
 
-// inNetwork reports whether a program runs there.
+// inNetwork reports whether a program runs in a network.
 func inNetwork(network, program string) bool {
 	found, _ := filepath.Glob("/proc/[0-9]*/comm")
 	for _, file := range found {
@@ -63,14 +63,14 @@ func inNetwork(network, program string) bool {
 	return false
 }
 
-// runs reports whether a process has not ended.
+// runs reports whether a process still runs.
 func runs(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && !bytes.Contains(stat, []byte(") Z "))
 }
 
-// secured shows that a container's process has no right that it does not need, and a root
-// file system that it cannot write.
+// secured checks that a container's process has no unneeded privileges, and cannot write to its root
+// file system.
 func (p *pod) secured(name string) {
 	p.t.Helper()
 	pid := p.process(name)
@@ -97,7 +97,7 @@ func (p *pod) secured(name string) {
 	}
 }
 
-// program finds the process of a program of the node.
+// program returns the process of a program of the node.
 func program(t *testing.T, name string) int {
 	t.Helper()
 	found, _ := filepath.Glob("/proc/[0-9]*/comm")
@@ -111,10 +111,10 @@ func program(t *testing.T, name string) int {
 	return 0
 }
 
-// groupOf is the control group of a process for a controller of the first version, or the
-// only one.
+// groupOf returns the control group of a process: of a controller in version 1, or the only group in
+// version 2.
 func groupOf(pid int, controller string) string {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid)) // it may have ended
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid)) // the process may have ended
 	for line := range strings.Lines(string(text)) {
 		if _, rest, ok := strings.Cut(line, ":"); ok {
 			names, path, _ := strings.Cut(strings.TrimSpace(rest), ":")
@@ -129,7 +129,7 @@ func groupOf(pid int, controller string) string {
 	return filepath.Join("/sys/fs/cgroup", strings.TrimSpace(path))
 }
 
-// groupTime is the processor time that a process's control group has taken.
+// groupTime returns the processor time of a process's control group.
 func groupTime(t *testing.T, pid int) time.Duration {
 	t.Helper()
 	if text, err := os.ReadFile(filepath.Join(groupOf(pid, "cpuacct"), "cpuacct.usage")); err == nil {
@@ -146,7 +146,7 @@ func groupTime(t *testing.T, pid int) time.Duration {
 	return time.Duration(us) * time.Microsecond
 }
 
-// processStat returns the fields of a process from its state on, which is the third.
+// processStat returns the fields of /proc/PID/stat from the third, the state, on.
 func processStat(t *testing.T, pid int) []string {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -157,7 +157,7 @@ func processStat(t *testing.T, pid int) []string {
 	return strings.Fields(rest)
 }
 
-// parent is the process that waits for another one.
+// parent returns the parent of a process.
 func parent(t *testing.T, pid int) int {
 	t.Helper()
 	ppid, err := strconv.Atoi(processStat(t, pid)[1])
@@ -167,7 +167,7 @@ func parent(t *testing.T, pid int) int {
 	return ppid
 }
 
-// processTime is the processor time of a process, with that of all it has waited for.
+// processTime returns the processor time of a process and of all children that it has waited for.
 func processTime(t *testing.T, pid int) (all time.Duration) {
 	t.Helper()
 	for _, field := range processStat(t, pid)[11:15] {

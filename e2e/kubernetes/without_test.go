@@ -14,17 +14,16 @@ import (
 	"github.com/prober-exporter/prober_exporter/internal/testutil"
 )
 
-// When the agent is gone for good the pod is not ready after 3 failed probes, and the
-// application lives for the 6 × 5 s that its livenessProbe allows, less the part of a
-// period in which the agent went. Each further life lasts as long as the startupProbe,
-// here 30 × 1 s, allows.
+// When the agent is gone for good, the pod is not ready after 3 failed probes. The application lives
+// for the 6 × 5 s that its livenessProbe allows, less the part of a period that had passed when the
+// agent went. Each further life lasts as long as the startupProbe allows, here 30 × 1 s.
 func TestAgentGone(t *testing.T) {
 	t.Parallel()
 	p := deploy(t, edited(t, "pod.yaml", "image: prober-exporter:0.1.0", "image: "+passing+"\n      imagePullPolicy: Never",
 		"failureThreshold: 330", "failureThreshold: 30"))
 	p.begins()
 	app := p.process("app")
-	if err := ctr("images", "rm", "--sync", canonical(passing)); err != nil { // it cannot be started again
+	if err := ctr("images", "rm", "--sync", canonical(passing)); err != nil { // the agent cannot start again
 		t.Fatal(err)
 	}
 	began := time.Now()
@@ -49,7 +48,7 @@ func TestAgentGone(t *testing.T) {
 	again := time.Now()
 	testutil.Within(t, time.Minute, "the application has booted", func() bool { code, _ := p.get(8080, "/readyz"); return code == 200 })
 	toldAgain := testutil.Within(t, time.Minute, "the application is told to end again", func() bool { code, _ := p.get(8080, "/readyz"); return code != 200 })
-	t.Logf("in its next life it is told to end after %.1f s", toldAgain.Sub(again).Seconds())
+	t.Logf("in its next life the application is told to end after %.1f s", toldAgain.Sub(again).Seconds())
 	if d := toldAgain.Sub(again); d < 26*time.Second || d > 34*time.Second {
 		t.Errorf("the next life took %v, want 29 s to 30 s", d)
 	}
@@ -61,9 +60,8 @@ func TestAgentGone(t *testing.T) {
 	}
 }
 
-// An agent that comes back to a broken file, and has --config.fail-open, keeps the
-// application alive, though not ready, for as long as that lasts; and nothing has to be
-// restarted when the file is mended.
+// While the file is broken, an agent with --config.fail-open that comes back keeps the application
+// alive, though not ready. Nothing needs a restart once the file is mended.
 func TestBrokenFile(t *testing.T) {
 	t.Parallel()
 	p := deploy(t, edited(t, "pod.yaml", "- --config.enable-auto-reload", "- --config.enable-auto-reload\n        - --config.auto-reload-interval=1s"))
@@ -88,7 +86,7 @@ func TestBrokenFile(t *testing.T) {
 		return strings.Contains(body, "no configuration")
 	})
 	p.await(30*time.Second, "the pod is not ready", func(s state) bool { return !s.ready() })
-	// Longer than the agent's own startup probe allows, and the application's liveness probe after that.
+	// Wait longer than the agent's own startup probe and then the application's liveness probe allow.
 	testutil.Within(t, 3*time.Minute, "75 s pass", func() bool {
 		if code, body := p.get(health, live); code != 200 {
 			t.Fatalf("/live/app is %d %s after %v", code, body, time.Since(began))
