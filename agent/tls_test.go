@@ -46,7 +46,7 @@ func TestVerifiedProbe(t *testing.T) {
 `, port, secret.Path("ca.crt"), secret.Path("token"))
 	a := start(t, testutil.Write(t, "targets:\n  - name: shop\n    readinessProbe:"+probe+"    livenessProbe:"+probe), verbose)
 	a.Says(a.Health+"/ready/shop", 200, "")
-	a.Logs("a certificate that expires fails this liveness probe")
+	a.Logs("once the certificate of the server has expired, this liveness probe fails")
 	const expiry = `prober_probe_tls_earliest_cert_expiry_seconds{probe_type="Liveness",target="shop"}`
 	a.Eventually("the metric of the certificate", func() error {
 		value, err := strconv.ParseFloat(a.Metric(expiry), 64)

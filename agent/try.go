@@ -33,8 +33,12 @@ func Try(ctx context.Context, o *Options, stdin io.Reader, stdout, stderr io.Wri
 		_, _ = fmt.Fprintln(stderr, err)
 		return err
 	}
+	name := o.ConfigFile
+	if name == "-" {
+		name = "stdin"
+	}
 	if cfg = only(cfg, o.Try.Target); cfg == nil {
-		_, _ = fmt.Fprintf(stderr, "prober_exporter: error: --config.try: %s has no target %q\n", o.ConfigFile, o.Try.Target)
+		_, _ = fmt.Fprintf(stderr, "prober_exporter: error: --config.try: %s has no target %q\n", name, o.Try.Target)
 		return ErrUsage
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
@@ -64,11 +68,11 @@ func Try(ctx context.Context, o *Options, stdin io.Reader, stdout, stderr io.Wri
 		_, _ = fmt.Fprintln(stderr, t.err)
 		return t.err
 	case t.ended < t.probes:
-		_, _ = fmt.Fprintf(stderr, "%s: stopped after %d of %d probes\n", o.ConfigFile, t.ended, t.probes)
+		_, _ = fmt.Fprintf(stderr, "%s: stopped after %d of %d probes\n", name, t.ended, t.probes)
 	case t.skipped > 0:
-		_, _ = fmt.Fprintf(stderr, "%s: %d of %d probes succeeded, %d skipped\n", o.ConfigFile, t.successes, t.probes, t.skipped)
+		_, _ = fmt.Fprintf(stderr, "%s: %d of %d probes succeeded, %d skipped\n", name, t.successes, t.probes, t.skipped)
 	default:
-		_, _ = fmt.Fprintf(stderr, "%s: %d of %d probes succeeded\n", o.ConfigFile, t.successes, t.probes)
+		_, _ = fmt.Fprintf(stderr, "%s: %d of %d probes succeeded\n", name, t.successes, t.probes)
 	}
 	if t.successes+t.skipped < t.probes {
 		return errNotAll

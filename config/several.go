@@ -90,6 +90,9 @@ func (d *decoder) require(v value, members int) int {
 		return members
 	case typeName(v.node) == aString && v.node.Value == requireAny:
 		return 1
+	case typeName(v.node) == aString && isNumber(v.node.Value):
+		d.wrong(v, "must be all, any or a number, is a string: remove the quotes")
+		return 0
 	case typeName(v.node) != aNumber:
 		d.wrong(v, "must be all, any or a number, is %s", mistaken(v))
 		return 0

@@ -141,7 +141,7 @@ func (d *decoder) noticeVerified(o object, kind gate.Kind, p *Probe) {
 		return
 	}
 	v := d.newObject(o.get(key)).get("tlsConfig")
-	d.noticef(Warn, v.line, v.path(), "a certificate that expires fails this liveness probe, and restarts every replica at once: "+
+	d.noticef(Warn, v.line, v.path(), "once the certificate of the server has expired, this liveness probe fails in all replicas at once: "+
 		"verify in the readiness probe instead, or alert on prober_probe_tls_earliest_cert_expiry_seconds")
 }
 
