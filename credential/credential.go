@@ -125,23 +125,39 @@ func parsePair(contents [][]byte) (*tls.Certificate, error) {
 }
 
 // Get returns the pair. doubt, if not empty, says why a server may refuse the pair, through no
-// fault of its own: the pair is an old one, or has expired.
+// fault of its own: the pair is an old one, or a certificate of its chain has expired.
 func (p *Pair) Get(ctx context.Context) (pair *tls.Certificate, doubt string, err error) {
 	f, err := p.files.get(ctx)
 	if err != nil {
 		return nil, "", err
 	}
-	now := time.Now()
-	switch leaf := f.value.Leaf; {
-	case f.stale != nil:
-		doubt = fmt.Sprintf("an old client certificate is in use: %v", f.stale)
-	case leaf == nil:
-	case now.After(leaf.NotAfter):
-		doubt = fmt.Sprintf("%s: the client certificate has expired: it was valid until %s", name(p.certFile), leaf.NotAfter.UTC().Format(time.RFC3339))
-	case now.Before(leaf.NotBefore):
-		doubt = fmt.Sprintf("%s: the client certificate is not valid before %s", name(p.certFile), leaf.NotBefore.UTC().Format(time.RFC3339))
+	if f.stale != nil {
+		return f.value, fmt.Sprintf("an old client certificate is in use: %v", f.stale), nil
 	}
-	return f.value, doubt, nil
+	what := "the client certificate"
+	for i, der := range f.value.Certificate {
+		c := f.value.Leaf
+		if i > 0 {
+			what = "an intermediate of the client certificate"
+			c, _ = x509.ParseCertificate(der) // a server may understand it all the same
+		}
+		if wrong := invalid(c, time.Now()); wrong != "" {
+			return f.value, fmt.Sprintf("%s: %s %s", name(p.certFile), what, wrong), nil
+		}
+	}
+	return f.value, "", nil
+}
+
+// invalid says when a certificate is valid, if that is not now; empty if it is. c may be nil.
+func invalid(c *x509.Certificate, now time.Time) string {
+	switch {
+	case c == nil:
+	case now.After(c.NotAfter):
+		return "has expired: it was valid until " + c.NotAfter.UTC().Format(time.RFC3339)
+	case now.Before(c.NotBefore):
+		return "is not valid before " + c.NotBefore.UTC().Format(time.RFC3339)
+	}
+	return ""
 }
 
 // Token is a secret text that goes into a header.

@@ -5,6 +5,7 @@ package credential
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -243,6 +244,26 @@ func TestPairKeepsTheLastGoodOne(t *testing.T) {
 	})
 	if _, doubt, err := pair.Get(t.Context()); err != nil || !strings.Contains(doubt, "the client certificate has expired: it was valid until 20") {
 		t.Errorf("expired: doubt %q, error %v", doubt, err)
+	}
+}
+
+// Each certificate of a chain may give a doubt.
+func TestPairDoubtsItsChain(t *testing.T) {
+	authority := testutil.NewAuthority(t, "one")
+	cert, key := authority.Issue(t)
+	good, _ := authority.Issue(t)
+	old, _ := authority.Issue(t, testutil.Expired)
+	coming, _ := authority.Issue(t, func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Hour) })
+	for chain, want := range map[string]string{
+		cert + good:       "",
+		cert + good + old: ": an intermediate of the client certificate has expired: it was valid until 20",
+		cert + coming:     ": an intermediate of the client certificate is not valid before 20",
+	} {
+		secret := testutil.NewSecret(t).Put(t, map[string]string{"cert": chain, "key": key})
+		_, doubt, err := NewPair(secret.Path("cert"), secret.Path("key")).Get(t.Context())
+		if err != nil || (doubt == "") != (want == "") || want != "" && !strings.HasPrefix(doubt, secret.Path("cert")+want) {
+			t.Errorf("doubt %q, error %v, want %q", doubt, err, want)
+		}
 	}
 }
 
