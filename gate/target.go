@@ -179,12 +179,13 @@ func delayed(startedAt time.Time, delay time.Duration, now time.Time) bool {
 // but further failures do not count: the next instance then begins with the same run as after a
 // hold. A failure holds nothing if Instance.MaxHold is Never, or as long as a list does not fail.
 //
-// The failure of a startup probe that says Success counts for nothing: a reload has made the probe
-// take over the start of its list during the attempt.
+// An attempt of a startup probe that says Success for the same instance counts for nothing: a
+// reload has made the probe take over the start of its list during the attempt, and perhaps another
+// has ended the hold.
 func (t Target) Fold(k Kind, i int, r Result) Target {
 	t.own(k)
 	p, params := &t.members(k)[i], t.numbers(k, i)
-	if k == Startup && p.Held && p.Result == Success {
+	if k == Startup && p.Result == Success && p.InstanceID != "" && !p.Inherited {
 		return t // started is latched
 	}
 	inst := Instance{ID: p.InstanceID}

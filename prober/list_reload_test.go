@@ -167,25 +167,28 @@ func TestRandomReloadsOfLists(t *testing.T) {
 }
 
 // A startup attempt that is under way when the target starts says nothing any more, also if a reload
-// that demands more successes has meanwhile taken the start over: nobody is killed for it.
+// that demands more successes has meanwhile taken the start over, and another has ended the hold:
+// nobody is killed for it.
 func TestStartIsLatchedOverAReload(t *testing.T) {
 	inView(t, func(w *world, v *view) {
-		list := func(require int) config.Target {
+		list := func(require, threshold int) config.Target {
 			c := with(watched("view"), gate.Startup, require, "a b")
 			c.StartupProbe = nil
 			for _, p := range c.Several[gate.Startup].Members {
-				p.FailureThreshold = 1
+				p.FailureThreshold = threshold
 			}
 			return c
 		}
 		w.takes("app/startup/a", 100*ms, good)
 		w.takes("app/startup/b", 900*ms, bad)
-		w.apply(list(1))
+		w.apply(list(1, 1))
 		v.sees(runs("1"))
 		w.sleepUntil(500 * ms)
 		w.is("app", "SRL")
-		w.apply(list(2))
-		w.is("app", "SRL")
+		for _, c := range []config.Target{list(2, 2), list(2, 1)} {
+			w.apply(c)
+			w.is("app", "SRL")
+		}
 		w.sleepUntil(time.Minute)
 		w.is("app", "SRL")
 		if s, _ := w.m.Target("app", Brief); s.Named(gate.Startup, "b").Failed != 1 {
