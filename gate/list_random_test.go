@@ -127,9 +127,10 @@ func TestRandomLists(t *testing.T) {
 			default:
 				started := list.Started(inst)
 				var v Verdict
+				peek := list.Peek(kind, i, inst, started, now)
 				list, v = list.Next(kind, i, inst, started, now)
-				if want := n.next(i, inst, started, now); v != want {
-					t.Fatalf("seed %d, step %d: %v, want %v", seed, step, v, want)
+				if want := n.next(i, inst, started, now); v != want || peek != want {
+					t.Fatalf("seed %d, step %d: %v, and %v before, want %v", seed, step, v, peek, want)
 				}
 				pending[i] = v == Attempt
 			}
@@ -142,5 +143,14 @@ func TestRandomLists(t *testing.T) {
 				t.Fatalf("seed %d, step %d: live is %t", seed, step, !live)
 			}
 		}
+	}
+}
+
+// To look at the next turn of a member allocates nothing, however long the list is: a snapshot looks
+// at each.
+func TestPeekAllocatesNothing(t *testing.T) {
+	list := New([NumKinds]Params{}).WithList(Liveness, 1, make([]Params, 100))
+	if n := testing.AllocsPerRun(100, func() { list.Peek(Liveness, 99, alive("a"), true, epoch) }); n != 0 {
+		t.Errorf("%v allocations", n)
 	}
 }

@@ -72,6 +72,15 @@ func (t Target) Next(k Kind, i int, inst Instance, started bool, now time.Time) 
 	return t, verdict
 }
 
+// Peek returns the verdict of Next alone.
+func (t Target) Peek(k Kind, i int, inst Instance, started bool, now time.Time) Verdict {
+	p := t.Probe(k, i)
+	if inst.known() {
+		p.meet(k, inst)
+	}
+	return p.next(k, t.numbers(k, i).InitialDelay, inst, started, now)
+}
+
 func (p *Probe) next(k Kind, delay time.Duration, inst Instance, started bool, now time.Time) Verdict {
 	if !p.Exists {
 		return Quit

@@ -177,8 +177,7 @@ func (w *worker) status(d Detail, inst gate.Instance, now time.Time) ProbeStatus
 	}
 	s.LastHeartbeat = w.lastBeat()
 	// The gate itself decides whether an attempt may be made now.
-	_, verdict := t.state.Next(w.kind, int(w.number), inst, t.flags.started, now)
-	s.Gated = verdict == gate.Wait && !p.Held
+	s.Gated = !p.Held && t.state.Peek(w.kind, int(w.number), inst, t.flags.started, now) == gate.Wait
 	if !w.stopped && !w.quit && w.due != 0 {
 		next := t.m.timeOf(w.due)
 		if w.stage != resting {
