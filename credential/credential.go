@@ -131,8 +131,12 @@ func (p *Pair) Get(ctx context.Context) (pair *tls.Certificate, doubt string, er
 	if err != nil {
 		return nil, "", err
 	}
+	return f.value, p.doubt(&f), nil
+}
+
+func (p *Pair) doubt(f *found[*tls.Certificate]) string {
 	if f.stale != nil {
-		return f.value, fmt.Sprintf("an old client certificate is in use: %v", f.stale), nil
+		return fmt.Sprintf("an old client certificate is in use: %v", f.stale)
 	}
 	what := "the client certificate"
 	for i, der := range f.value.Certificate {
@@ -142,10 +146,10 @@ func (p *Pair) Get(ctx context.Context) (pair *tls.Certificate, doubt string, er
 			c, _ = x509.ParseCertificate(der) // a server may understand it all the same
 		}
 		if wrong := invalid(c, time.Now()); wrong != "" {
-			return f.value, fmt.Sprintf("%s: %s %s", name(p.certFile), what, wrong), nil
+			return fmt.Sprintf("%s: %s %s", name(p.certFile), what, wrong)
 		}
 	}
-	return f.value, "", nil
+	return ""
 }
 
 // invalid says when a certificate is valid, if that is not now; empty if it is. c may be nil.
