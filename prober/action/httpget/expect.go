@@ -6,6 +6,7 @@ package httpget
 import (
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -35,7 +36,7 @@ func (g *httpGet) judge(r *http.Response, body string) action.Outcome {
 // statuses, those of the kubelet are successes. The outcome of a failure says everything that does
 // not hold; its reason is that of the first.
 func judgeBy(e *config.Expect, r *http.Response, body string) action.Outcome {
-	var found verdict
+	var found mismatches
 	made := judge(r.StatusCode, body)
 	if len(e.StatusCodes) > 0 {
 		// A body often repeats the Location of its redirect, which may have a password.
@@ -58,7 +59,7 @@ func judgeBy(e *config.Expect, r *http.Response, body string) action.Outcome {
 		switch values := r.Header.Values(h.Name); {
 		case len(values) == 0:
 			found.add(action.HTTPHeader, "the answer has no header %s", h.Name)
-		case !slices.ContainsFunc(values, h.Matches.MatchString):
+		case !anyMatches(h.Matches, values):
 			found.add(action.HTTPHeader, "the header %s does not match %q", h.Name, h.Matches)
 		}
 	}
@@ -72,17 +73,30 @@ func judgeBy(e *config.Expect, r *http.Response, body string) action.Outcome {
 	}
 }
 
-// verdict collects what does not hold.
-type verdict struct {
+// anyMatches reports whether a value of a header matches. As of a body, only the first 10 KiB of all
+// values are searched: no server can make an expression take longer.
+func anyMatches(p *regexp.Regexp, values []string) bool {
+	left := action.MaxOutput
+	for _, v := range values {
+		v = v[:min(len(v), left)]
+		if left -= len(v); p.MatchString(v) {
+			return true
+		}
+	}
+	return false
+}
+
+// mismatches collects what does not hold.
+type mismatches struct {
 	reason action.Reason // of the first
 	wrong  []string
 }
 
-func (v *verdict) add(reason action.Reason, format string, args ...any) {
-	if v.wrong == nil {
-		v.reason = reason
+func (m *mismatches) add(reason action.Reason, format string, args ...any) {
+	if m.wrong == nil {
+		m.reason = reason
 	}
-	v.wrong = append(v.wrong, fmt.Sprintf(format, args...))
+	m.wrong = append(m.wrong, fmt.Sprintf(format, args...))
 }
 
 // partOf names what was searched: more of a body than its first 10 KiB is not read.

@@ -68,6 +68,8 @@ func TestExpect(t *testing.T) {
 		{"the kubelet's status", config.Expect{StatusCodes: codes(404, 404)}, "", action.HTTPStatus, "HTTP probe failed with statuscode: 200, expected 404"},
 		{"a header", config.Expect{Headers: header}, "version=2.1", "", ""},
 		{"one of two values", config.Expect{Headers: header}, "version=1.0&version=2.0", "", ""},
+		{"a value at the end of 10 KiB", config.Expect{Headers: header}, "version=" + strings.Repeat("1", action.MaxOutput-2) + "&version=2.0", "", ""},
+		{"a value beyond 10 KiB", config.Expect{Headers: header}, "version=" + strings.Repeat("1", action.MaxOutput-1) + "&version=2.0", action.HTTPHeader, `the header x-version does not match "^2\\."`},
 		{"another header", config.Expect{Headers: header}, "version=1.2.", action.HTTPHeader, `the header x-version does not match "^2\\."`},
 		{"no header", config.Expect{Headers: header}, "", action.HTTPHeader, "the answer has no header x-version"},
 		{
