@@ -129,6 +129,7 @@ func (w *worker) remember(made *attempt) {
 	w.noteExpiry(made.CertExpires)
 	w.lastRun = made.ended.UnixNano()
 	w.count(made.outcome(), made.Reason, made.took())
+	w.noteSlow(made)
 	w.history.add(record{
 		start:    made.began.UnixNano(),
 		duration: made.took(),
@@ -152,6 +153,9 @@ func (w *worker) judge(made *attempt, before gate.Probe) (entries []entry) {
 	}
 	switch outcome {
 	case Successful:
+		if f := w.history.failures; f != nil {
+			w.endRun(f.streak)
+		}
 		w.history.failures.forget()
 		w.fold(gate.Success)
 		if made.Warning && !w.warned {
@@ -160,6 +164,7 @@ func (w *worker) judge(made *attempt, before gate.Probe) (entries []entry) {
 		w.warned = made.Warning
 	case Failed:
 		w.history.failures.fail(made.Reason)
+		w.noteRun(made.ended, before)
 		w.warned = false
 		w.fold(gate.Failure)
 		if w.history.failures.streak == 1 {

@@ -13,14 +13,23 @@ import (
 // counts are the counters behind a probe's series.
 type counts struct {
 	successful  sparse
-	others      *others // nil until an attempt does not succeed: most probes never fail
+	others      *others // nil until an attempt does not succeed or is slow: most probes never are
 	transitions uint64
 }
 
-// others counts the attempts that did not succeed.
+// others counts the attempts that did not succeed, and how near the probe came to its limits.
 type others struct {
 	failed, unknown sparse
 	reasons         []ReasonCount
+	margins         margins
+}
+
+// need returns the counters that most probes do not need.
+func (c *counts) need() *others {
+	if c.others == nil {
+		c.others = new(others)
+	}
+	return c.others
 }
 
 // of returns the durations of the attempts with an outcome.
@@ -38,10 +47,7 @@ func (c *counts) of(o AttemptOutcome) *sparse {
 
 func (c *counts) count(o AttemptOutcome, reason action.Reason, d time.Duration) {
 	if o != Successful {
-		if c.others == nil {
-			c.others = new(others)
-		}
-		c.others.because(reason)
+		c.need().because(reason)
 	}
 	c.of(o).observe(d)
 }
@@ -64,7 +70,9 @@ func (c *counts) cloneCounts() counts {
 			failed:  c.others.failed.clone(),
 			unknown: c.others.unknown.clone(),
 			reasons: slices.Clone(c.others.reasons),
+			margins: c.others.margins,
 		}
+		n.others.margins.runs = c.others.margins.runs.clone()
 	}
 	return n
 }

@@ -30,11 +30,11 @@ const (
 // client_golang's default.
 const NativeZeroThreshold = 0x1p-128
 
-// Histogram is a copy of counted durations: a classic and a native histogram in one. The
-// zero value is empty.
+// Histogram is a copy of counted durations, or of lengths of runs: a classic and a native
+// histogram in one. The zero value is empty.
 type Histogram struct {
 	Count uint64
-	Sum   float64 // seconds
+	Sum   float64 // of durations: seconds
 	// Classic has the count of each classic bucket, not cumulative; nil while empty.
 	Classic []uint64
 	// Schema is the resolution of Native: 2^Schema buckets for each power of two.

@@ -22,7 +22,7 @@ func (t *target) inherit(before *target) []entry {
 	defer before.mu.Unlock()
 	t.life, t.state = before.life.clone(), before.state
 	t.keepExpiries(before)
-	t.flags, t.since = before.flags, before.since
+	t.flags, t.since, t.hourBegan = before.flags, before.since, before.hourBegan
 	t.beats.inherit(before)
 	last := before.life.seen
 	was, is := before.cfg.Instance, t.cfg.Instance
@@ -63,9 +63,7 @@ func (t *target) inherit(before *target) []entry {
 		if begins || tookOver(was.state(), w.state()) || !sameRun(was, w) {
 			w.history.failures.forget() // the failures of another probe, or of long ago, restart nobody
 		}
-		if sameSeries {
-			w.counts = was.cloneCounts()
-		}
+		w.keepCounts(was, sameSeries)
 	}
 	return entries
 }

@@ -193,6 +193,9 @@ func (w *worker) status(d Detail, inst gate.Instance, now time.Time) ProbeStatus
 			Unknown:    w.of(UnknownOutcome).histogram(),
 		}
 	}
+	if d >= Series {
+		w.tellMargins(&s, d, now)
+	}
 	if d >= Full {
 		s.Address = w.address()
 		w.history.tell(&s)

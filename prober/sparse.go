@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// sparse counts durations in little memory: most probes have a handful of cells, from which
-// both the classic and the native half of a Histogram follow. The zero value is empty and
+// sparse counts durations, or the lengths of runs, in little memory: most probes have a handful of
+// cells, from which both the classic and the native half of a Histogram follow. The zero value is empty and
 // ready for use. A sparse is not safe for concurrent use.
 type sparse struct {
-	sum    float64 // seconds
+	sum    float64 // of durations: seconds
 	cells  []cell  // sorted, none empty
 	coarse uint8   // how often the resolution was halved
 }
@@ -45,10 +45,12 @@ func (s *sparse) count() (n uint64) {
 func (s *sparse) schema() int32 { return maxSchema - int32(s.coarse) }
 
 // observe adds a duration. A negative one counts as 0.
-func (s *sparse) observe(d time.Duration) {
-	v := max(d, 0).Seconds()
+func (s *sparse) observe(d time.Duration) { s.add(max(d, 0).Seconds(), classicBounds[:]) }
+
+// add adds a value that is not negative. The bounds are those of the classic buckets.
+func (s *sparse) add(v float64, bounds []float64) {
 	s.sum += v
-	c := cell{native: zeroBucket, classic: uint8(sort.SearchFloat64s(classicBounds[:], v))}
+	c := cell{native: zeroBucket, classic: uint8(sort.SearchFloat64s(bounds, v))}
 	if v > 0 {
 		c.native = int16(nativeIndex(v, s.schema()))
 	}
@@ -99,12 +101,15 @@ func HistogramOf(durations ...time.Duration) Histogram {
 	return s.histogram()
 }
 
-// histogram returns a Histogram that shares no state with s.
-func (s *sparse) histogram() Histogram {
+// histogram returns the durations as a Histogram that shares no state with s.
+func (s *sparse) histogram() Histogram { return s.counted(classicBounds[:]) }
+
+// counted returns a Histogram that shares no state with s. The bounds are those of add.
+func (s *sparse) counted(bounds []float64) Histogram {
 	if len(s.cells) == 0 {
 		return Histogram{}
 	}
-	h := Histogram{Sum: s.sum, Classic: make([]uint64, len(classicBounds)+1), Schema: s.schema()}
+	h := Histogram{Sum: s.sum, Classic: make([]uint64, len(bounds)+1), Schema: s.schema()}
 	if n := s.natives(); n > 0 {
 		h.Native = make([]NativeBucket, 0, n)
 	}

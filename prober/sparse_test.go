@@ -118,9 +118,12 @@ func TestRoomOfAProbe(t *testing.T) {
 	if h.failures != nil || c.others != nil {
 		t.Error("a probe that never failed has room for failures")
 	}
-	// Both are size classes of the allocator.
+	// All three are size classes of the allocator.
 	if w, t0 := unsafe.Sizeof(worker{}), unsafe.Sizeof(target{}); w > 224 || t0 > 576 {
 		t.Errorf("a worker has %d bytes and a target %d, want 224 and 576 at most", w, t0)
+	}
+	if o := unsafe.Sizeof(others{}); o > 208 {
+		t.Errorf("a probe that has failed or was slow has %d bytes more, want 208 at most", o)
 	}
 }
 

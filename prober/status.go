@@ -169,6 +169,11 @@ type ProbeStatus struct {
 	// Durations are those of the attempts by outcome, in seconds from the beginning of the
 	// turn, tries included; empty below Series.
 	Durations Durations
+	// Runs has the runs of failures; nil until an attempt fails, and below Series.
+	Runs *FailureRuns
+	// LastHour is how near the probe came to its limits; nil if the last hour has no attempt of
+	// the probe as it is configured now, and below Full.
+	LastHour *LastHour
 
 	// Attempts are the last 20 entries, and LastFailures the last 20 entries that did not
 	// succeed; equal attempts in a row are one entry. Marks are the last 20 attempts one by
@@ -223,6 +228,26 @@ type ReasonCount struct {
 // Durations is a histogram for each outcome.
 type Durations struct {
 	Successful, Failed, Unknown Histogram
+}
+
+// FailureRuns counts the runs of failed attempts that ended in a success. A run that a new instance
+// ended, or a reload that changed the probe, does not count.
+type FailureRuns struct {
+	Lengths Histogram
+	// NearMisses counts the runs that were one failure short of the failureThreshold.
+	NearMisses uint64
+}
+
+// LastHour is how near a probe came to its failureThreshold and to its timeout in the last 60 to 70
+// minutes.
+type LastHour struct {
+	// WorstRun is the most failed attempts in a row, as the thresholds count and however the run
+	// ended; 0 if none failed.
+	WorstRun uint64
+	// Succeeded says that an attempt succeeded. SlowestSuccess is the longest that a success took; 0
+	// if each took less than SlowFrom.
+	Succeeded      bool
+	SlowestSuccess time.Duration
 }
 
 // Attempt is one past attempt, or several equal ones in a row.

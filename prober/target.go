@@ -35,6 +35,8 @@ type target struct {
 	slots int8   // in use by its probes; guarded by slots.mu
 	// instanceChanged says that the instance has changed since the last publication.
 	instanceChanged bool
+	// hourBegan is when a reload last changed the limits of a probe, in Unix nanoseconds; 0: never.
+	hourBegan int64
 	// retired is not nil once a reload has replaced or removed the target, which then no
 	// longer changes. retired is the source's ID of the instance at that moment.
 	retired *string
