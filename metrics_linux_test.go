@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -113,7 +114,9 @@ targets:
     livenessProbe: {exec: {command: [/not/there]}, periodSeconds: 0.1}
   - name: worker
     livenessProbe: {heartbeat: {file: /dev/null, maxAgeSeconds: 60}, periodSeconds: 0.1}
-`, app.Port, secure)))...)
+  - name: flaps
+    readinessProbe: {exec: {command: [sh, -c, "rm %[3]s || ! touch %[3]s"]}, periodSeconds: 0.1}
+`, app.Port, secure, filepath.Join(t.TempDir(), "here"))))...)
 	busy.Eventually("the agent exposes every metric of the page, and no other", func() error {
 		got := exposed(t, busy)
 		for name, row := range rows {

@@ -36,6 +36,8 @@ const (
 	probeFailures
 	probeSuccess
 	probeConsecutiveFailures
+	probeRunLength
+	probeNearMisses
 	probeHeld
 	probeGated
 	probeTransitions
@@ -105,6 +107,16 @@ var table = [numMetrics]struct {
 	probeConsecutiveFailures: {
 		"prober_probe_consecutive_failures",
 		"Failed attempts since the last successful one. A new instance resets the number to 0.",
+		[]string{labelTarget, labelProbeType},
+	},
+	probeRunLength: {
+		"prober_probe_failure_run_length",
+		"Failed attempts in a row, for each run of them that ended in a success.",
+		[]string{labelTarget, labelProbeType},
+	},
+	probeNearMisses: {
+		"prober_probe_near_misses_total",
+		"Runs of failed attempts that ended in a success one failure short of the failureThreshold.",
 		[]string{labelTarget, labelProbeType},
 	},
 	probeHeld: {
@@ -233,7 +245,7 @@ var table = [numMetrics]struct {
 // configuration, and a registry never forgets a label name.
 type collector struct {
 	snapshots
-	bounds []float64 // of the classic buckets; nil: there are none
+	form Histograms
 
 	mu     sync.Mutex
 	cached map[string]*descs // by label names; those of the last scrape
@@ -244,7 +256,7 @@ type collector struct {
 // their labels, so the collector describes none of them beforehand. If r is nil, there are
 // no acts.
 func New(p Prober, r Restarter, h Histograms) prometheus.Collector {
-	return &collector{snapshots: snapshots{p, r}, bounds: h.bounds()}
+	return &collector{snapshots: snapshots{p, r}, form: h}
 }
 
 // snapshots supplies what a scrape shows.
@@ -290,7 +302,7 @@ func (c *collector) metric(m id, s *series, v float64) prometheus.Metric {
 	case dto.MetricType_COUNTER:
 		return &counter{desc, v}
 	case dto.MetricType_HISTOGRAM:
-		return &histogram{desc, c.bounds, s.histogram}
+		return &histogram{desc, c.form.bounds(m), s.histogram}
 	default:
 		return &gauge{desc, v}
 	}

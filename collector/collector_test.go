@@ -72,6 +72,7 @@ func rich() prober.Status {
 						SuccessThreshold: 1, FailureThreshold: 3, Result: gate.Success, Held: true,
 						Successful: 1, Failed: 2, Unknown: 1, Transitions: 1, LastRun: at(1700000000.25),
 						Failures: []prober.ReasonCount{{Reason: action.ConnectionRefused, Count: 2}, {Reason: action.AgentLate, Count: 1}},
+						Runs:     missed(1, 2),
 						Durations: prober.Durations{
 							Successful: prober.HistogramOf(3 * time.Millisecond),
 							Failed:     prober.HistogramOf(time.Millisecond, 2*time.Millisecond),
@@ -95,6 +96,7 @@ func rich() prober.Status {
 					SuccessThreshold: 1, FailureThreshold: 3, Result: gate.Failure, Held: true, ConsecutiveFailures: 3,
 					Failed: 3, Transitions: 1, LastRun: at(1700000020),
 					Failures:  []prober.ReasonCount{{Reason: action.ExitCode, Count: 3}},
+					Runs:      missed(0),
 					Durations: prober.Durations{Failed: prober.HistogramOf(time.Millisecond, time.Millisecond, time.Millisecond)},
 				}},
 			},
@@ -170,7 +172,7 @@ func TestAbsentUntilKnown(t *testing.T) {
 func TestNothingIsLeftBehind(t *testing.T) {
 	status := prober.Status{}
 	from := snapshots{prober: proberFunc(func(prober.Detail) prober.Status { return status })}
-	c := &collector{snapshots: from, bounds: prober.ClassicBounds()}
+	c := &collector{snapshots: from, form: ClassicAndNative}
 	for i := range 100 {
 		name := fmt.Sprintf("label_%d", i)
 		status = prober.Status{Statuses: []prober.TargetStatus{{Name: "app", Labels: []config.Label{{Name: name, Value: "x"}}}}}

@@ -149,8 +149,8 @@ func TestNativeOnly(t *testing.T) {
 				}
 			}
 		}
-		if seen != 6 {
-			t.Errorf("%s: %d histograms, want 6", accept, seen)
+		if seen != 7 {
+			t.Errorf("%s: %d histograms, want 7", accept, seen)
 		}
 	}
 }

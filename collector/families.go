@@ -39,6 +39,7 @@ type allSeries struct {
 	targets, infos            []series
 	conditions                []series
 	probes, outcomes, reasons []series
+	runs                      []series // of the probes that have failed
 	restarts, acts            []series
 }
 
@@ -57,6 +58,7 @@ func ofConditions(a *allSeries) []series { return a.conditions }
 func ofProbes(a *allSeries) []series     { return a.probes }
 func ofOutcomes(a *allSeries) []series   { return a.outcomes }
 func ofReasons(a *allSeries) []series    { return a.reasons }
+func ofRuns(a *allSeries) []series       { return a.runs }
 func ofRestarts(a *allSeries) []series   { return a.restarts }
 func ofActs(a *allSeries) []series       { return a.acts }
 
@@ -75,6 +77,8 @@ var families = [numMetrics]family{
 	probeConsecutiveFailures: {isGauge, ofProbes, func(s *series) (float64, bool) {
 		return float64(s.probe.ConsecutiveFailures), true
 	}},
+	probeRunLength:   {isHistogram, ofRuns, func(s *series) (float64, bool) { return 0, s.histogram.Count > 0 }},
+	probeNearMisses:  {isCounter, ofRuns, func(s *series) (float64, bool) { return float64(s.count), true }},
 	probeHeld:        {isGauge, ofProbes, func(s *series) (float64, bool) { return number(s.probe.Held) }},
 	probeGated:       {isGauge, ofProbes, func(s *series) (float64, bool) { return number(s.probe.Gated) }},
 	probeTransitions: {isCounter, ofProbes, func(s *series) (float64, bool) { return float64(s.probe.Transitions), true }},
@@ -233,6 +237,11 @@ func (a *allSeries) addProbes() {
 			}
 		}
 		for _, s := range of {
+			if runs := s.probe.Runs; runs != nil {
+				r := s
+				r.count, r.histogram = runs.NearMisses, &runs.Lengths
+				a.runs = append(a.runs, r)
+			}
 			for _, f := range s.probe.Failures {
 				r := s.with(labelReason, string(f.Reason))
 				r.count = f.Count
@@ -258,9 +267,9 @@ func (s series) outcome(o prober.AttemptOutcome) series {
 }
 
 // lists returns each list of series once.
-func (a *allSeries) lists() [10][]series {
-	return [10][]series{
-		a.exporter, a.sources, a.targets, a.infos, a.conditions, a.probes, a.outcomes, a.reasons, a.restarts, a.acts,
+func (a *allSeries) lists() [11][]series {
+	return [11][]series{
+		a.exporter, a.sources, a.targets, a.infos, a.conditions, a.probes, a.outcomes, a.reasons, a.runs, a.restarts, a.acts,
 	}
 }
 

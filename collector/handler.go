@@ -121,7 +121,7 @@ func (h *handler) write(w http.ResponseWriter, r *http.Request, format expfmt.Fo
 	}
 	s, release := h.snapshot()
 	defer release()
-	text := newTextWriter(out, open, h.Histograms.bounds())
+	text := newTextWriter(out, open, h.Histograms)
 	encoder := expfmt.NewEncoder(text, format)
 	for _, m := range byName {
 		for len(others) > 0 && others[0].GetName() < table[m].name {

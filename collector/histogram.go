@@ -22,12 +22,18 @@ const (
 	NativeOnly
 )
 
-// bounds returns the bounds of the classic buckets without +Inf.
-func (h Histograms) bounds() []float64 {
-	if h == NativeOnly {
+var durationBounds, runBounds = prober.ClassicBounds(), prober.RunBounds()
+
+// bounds returns the bounds of the classic buckets of a metric without +Inf; nil if it has none.
+func (h Histograms) bounds(m id) []float64 {
+	switch {
+	case h == NativeOnly:
 		return nil
+	case m == probeRunLength:
+		return runBounds
+	default:
+		return durationBounds
 	}
-	return prober.ClassicBounds()
 }
 
 // histogram is a const histogram that is classic and native in one, or native alone,

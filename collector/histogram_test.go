@@ -30,7 +30,7 @@ func written(t *testing.T, m prometheus.Metric) *dto.Histogram {
 
 func ours(t *testing.T, h prober.Histogram, as Histograms) *dto.Histogram {
 	t.Helper()
-	return written(t, &histogram{metric{}, as.bounds(), &h})
+	return written(t, &histogram{metric{}, as.bounds(probeDuration), &h})
 }
 
 // theirs returns client_golang's own histogram with the same buckets.
@@ -38,7 +38,7 @@ func theirs(t *testing.T, durations []time.Duration, as Histograms) *dto.Histogr
 	t.Helper()
 	h := prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name:                           "h",
-		Buckets:                        as.bounds(),
+		Buckets:                        as.bounds(probeDuration),
 		NativeHistogramBucketFactor:    1.1,
 		NativeHistogramMaxBucketNumber: 100,
 	})
@@ -79,6 +79,26 @@ func TestHistogramEqualsClientGolang(t *testing.T) {
 			got, want := ours(t, prober.HistogramOf(durations...), as), theirs(t, durations, as)
 			if !proto.Equal(got, want) {
 				t.Errorf("%s, %d:\ngot  %v\nwant %v", name, as, got, want)
+			}
+		}
+	}
+}
+
+// The lengths of runs make the same histogram as with client_golang, message for message.
+func TestRunLengthsEqualClientGolang(t *testing.T) {
+	for _, lengths := range [][]float64{{1}, {1, 1, 2}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 14, 21, 22, 1e6}} {
+		for _, as := range []Histograms{ClassicAndNative, NativeOnly} {
+			theirs := prometheus.NewHistogram(prometheus.HistogramOpts{
+				Name: "h", Buckets: as.bounds(probeRunLength), NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100,
+			})
+			for _, n := range lengths {
+				theirs.Observe(n)
+			}
+			want := written(t, theirs)
+			want.CreatedTimestamp = nil
+			got := written(t, &histogram{metric{}, as.bounds(probeRunLength), &prober.FailureRunsOf(lengths...).Lengths})
+			if !proto.Equal(got, want) {
+				t.Errorf("%v, %d:\ngot  %v\nwant %v", lengths, as, got, want)
 			}
 		}
 	}

@@ -123,7 +123,7 @@ func TestMembersExposition(t *testing.T) {
 // The descriptors of members are beside those of the target, not in their place.
 func TestMembersDescriptors(t *testing.T) {
 	status := statusOf(several(false), several(true))
-	c := &collector{snapshots: snapshots{prober: fixed{t, status}}, bounds: prober.ClassicBounds()}
+	c := &collector{snapshots: snapshots{prober: fixed{t, status}}, form: ClassicAndNative}
 	for range 2 {
 		gather(t, c)
 		if n := len(c.cached); n != 4 { // those of each target, of which the agent shares one, and those of its members

@@ -60,20 +60,24 @@ func appendLabels(b []byte, ls labels) []byte {
 // textWriter writes the families as text, in the classic format or as OpenMetrics 1. The
 // result is byte for byte that of expfmt.
 type textWriter struct {
-	out    io.Writer
-	open   bool      // OpenMetrics
-	bounds []float64 // of the classic buckets
-	les    []string  // the bounds as labels, the one beyond the last too
-	buf    []byte
-	err    error // of out; nothing is written after an error
+	out  io.Writer
+	open bool // OpenMetrics
+	form Histograms
+	les  []string // of the family: the bounds of the classic buckets as labels, +Inf too
+	buf  []byte
+	err  error // of out; nothing is written after an error
 }
 
-func newTextWriter(out io.Writer, open bool, bounds []float64) *textWriter {
-	w := &textWriter{out: out, open: open, bounds: bounds, buf: make([]byte, 0, flushAt+flushAt/4)}
-	for _, bound := range append(slices.Clone(w.bounds), math.Inf(1)) {
+func newTextWriter(out io.Writer, open bool, form Histograms) *textWriter {
+	return &textWriter{out: out, open: open, form: form, buf: make([]byte, 0, flushAt+flushAt/4)}
+}
+
+// setBuckets makes the labels of the classic buckets of a family.
+func (w *textWriter) setBuckets(m id) {
+	w.les = w.les[:0]
+	for _, bound := range append(slices.Clone(w.form.bounds(m)), math.Inf(1)) {
 		w.les = append(w.les, `le="`+string(w.appendFloat(nil, bound))+`"`)
 	}
-	return w
 }
 
 // family writes one family, unless it has no series.
@@ -89,6 +93,9 @@ func (w *textWriter) family(m id, a *allSeries) {
 		if !begun {
 			begun = true
 			w.head(m, f.kind)
+			if f.kind == dto.MetricType_HISTOGRAM {
+				w.setBuckets(m)
+			}
 		}
 		if f.kind == dto.MetricType_HISTOGRAM {
 			w.histogram(table[m].name, &of[i])
@@ -136,14 +143,15 @@ func (w *textWriter) name(name, suffix, text, more string) {
 
 func (w *textWriter) histogram(name string, s *series) {
 	var sum uint64
-	for i := range w.bounds {
+	last := len(w.les) - 1
+	for i := range last {
 		if i < len(s.histogram.Classic) {
 			sum += s.histogram.Classic[i]
 		}
 		w.name(name, "_bucket", s.text, w.les[i])
 		w.count(sum)
 	}
-	w.name(name, "_bucket", s.text, w.les[len(w.bounds)])
+	w.name(name, "_bucket", s.text, w.les[last])
 	w.count(s.histogram.Count)
 	w.name(name, "_sum", s.text, "")
 	w.buf = append(w.appendFloat(w.buf, s.histogram.Sum), '\n')
