@@ -98,6 +98,9 @@ func (v *viewer) detail(view probeView, p *prober.ProbeStatus) probeDetail {
 	if !p.LastRun.IsZero() {
 		d.Counts = append(d.Counts, pair{"last attempt ended", clock(p.LastRun, v.now) + ", " + ago(p.LastRun, v.now)})
 	}
+	if p.LastHour != nil {
+		d.Counts = append(d.Counts, pair{"last hour", hourOf(p)})
+	}
 	if !p.CertExpires.IsZero() {
 		d.Counts = append(d.Counts, pair{"certificate valid until", clock(p.CertExpires, v.now) + left(p.CertExpires, v.now)})
 	}
@@ -113,6 +116,22 @@ func left(end, now time.Time) string {
 		return ", expired " + ago(end, now)
 	}
 	return ", " + age(end.Sub(now)) + " left"
+}
+
+// hourOf says how near a probe came to its limits in the last hour.
+func hourOf(p *prober.ProbeStatus) string {
+	h, s := p.LastHour, "no failure"
+	if h.WorstRun > 0 {
+		s = fmt.Sprintf("worst run %d of %d", h.WorstRun, p.FailureThreshold)
+	}
+	switch {
+	case h.SlowestSuccess > 0:
+		return s + ", slowest success " + seconds(h.SlowestSuccess.Round(p.Timeout/100)) + " of " + seconds(p.Timeout)
+	case h.Succeeded:
+		return s + ", every success below " + seconds(prober.SlowFrom(p.Timeout)) + " of " + seconds(p.Timeout)
+	default:
+		return s + ", no success"
+	}
 }
 
 // since says since when something is so, if that is known.

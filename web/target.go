@@ -128,6 +128,10 @@ type Probe struct {
 	// LastHeartbeat is when the last beat came that a heartbeat probe knows of.
 	LastHeartbeat time.Time `json:"last_heartbeat,omitzero"`
 
+	// LastHour is how near the probe came to its limits in the last hour, absent if there was no
+	// attempt.
+	LastHour *LastHour `json:"last_hour,omitempty"`
+
 	// Attempts are the last attempts, LastFailures the last attempts that did not succeed.
 	// Both are oldest first, and equal attempts in a row share an entry.
 	Attempts     []Attempt `json:"attempts"`
@@ -138,6 +142,18 @@ type Probe struct {
 	LastSuccess  *Attempt `json:"last_success,omitempty"`
 	// Recent are the last attempts one by one, oldest first.
 	Recent []Mark `json:"recent"`
+}
+
+// LastHour is how near a probe came to its failure_threshold and to its timeout in the last 60 to 70
+// minutes.
+type LastHour struct {
+	// WorstRun is the most failed attempts in a row, as the thresholds count and however the run
+	// ended.
+	WorstRun uint64 `json:"worst_run"`
+	// SlowestSuccess is the longest that a success took, absent if each took less than a tenth of
+	// the timeout, or if nothing succeeded. Succeeded tells the two apart.
+	SlowestSuccess float64 `json:"slowest_success_seconds,omitzero"`
+	Succeeded      bool    `json:"succeeded"`
 }
 
 // Counts are how the attempts of a probe ended.
@@ -261,6 +277,9 @@ func newProbe(p *prober.ProbeStatus) Probe {
 		Attempts:      newAttempts(p.Attempts),
 		LastFailures:  newAttempts(p.LastFailures),
 		Recent:        make([]Mark, len(p.Marks)),
+	}
+	if h := p.LastHour; h != nil {
+		out.LastHour = &LastHour{h.WorstRun, h.SlowestSuccess.Seconds(), h.Succeeded}
 	}
 	if p.FirstFailure != nil {
 		out.FirstFailure = new(newAttempt(p.FirstFailure))
