@@ -41,6 +41,7 @@
       ProberProbeNearTimeout: { 'for': '15m', severity: 'warning', ratio: 0.8 },
       ProberProbeNotAttempted: { 'for': '10m', severity: 'warning', ratio: 0.1 },
       ProberProbeNotRun: { 'for': '5m', severity: 'critical', slackSeconds: 60 },
+      ProberLivenessNearMiss: { 'for': '5m', severity: 'warning', window: '1d', times: 2 },
       ProberProbeCertificateExpires: { 'for': '15m', severity: 'warning', days: 7 },
       ProberExporterLate: { 'for': '10m', severity: 'warning', seconds: 0.25 },
       ProberExporterRestarting: { 'for': '0m', severity: 'warning', window: '30m', restarts: 2 },

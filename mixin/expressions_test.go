@@ -49,7 +49,7 @@ func TestMetricsExist(t *testing.T) {
 			asked++
 			name := m[1]
 			for _, part := range []string{"_bucket", "_sum", "_count"} {
-				if base := strings.TrimSuffix(name, part); base != name && strings.HasSuffix(base, "_seconds") {
+				if base := strings.TrimSuffix(name, part); base != name && (strings.HasSuffix(base, "_seconds") || strings.HasSuffix(base, "_length")) {
 					name = base
 				}
 			}

@@ -63,6 +63,22 @@
             which + ' is due but makes no attempts. Its result is old.',
           ),
           $._alert(
+            'ProberLivenessNearMiss',
+            // A counter appears with its first failure, which increase() may not see.
+            |||
+              increase(%(misses)s[%(window)s]) >= %(times)g
+              or
+              (%(misses)s unless %(misses)s offset %(window)s) >= %(times)g
+            ||| % {
+              misses: p.of('prober_probe_near_misses_total', 'probe_type="Liveness"'),
+              window: config.ProberLivenessNearMiss.window,
+              times: config.ProberLivenessNearMiss.times,
+            },
+            'Target {{ $labels.target }} was nearly restarted.',
+            which + ' was one failure short of its failureThreshold about {{ printf "%%.0f" $value }} times in %s. One more failure in a row, and the target is not live.' % config.ProberLivenessNearMiss.window +
+            $._failure(labels=['probe_type', 'probe']),
+          ),
+          $._alert(
             'ProberProbeCertificateExpires',
             '%s - time() < %g * 86400' % [
               p.of('prober_probe_tls_earliest_cert_expiry_seconds'),

@@ -121,6 +121,42 @@ local used = g.lines(
   'percentunit',
 ) + g.limit(1);
 
+// Of startup and liveness probes, which decide whether a target is restarted.
+local kills = 'probe_type!="Readiness"';
+local runs = 'prober_probe_failure_run_length';
+
+local nearMisses = g.lines(
+  'Near misses',
+  'Startup and liveness probes that were one failure short of a restart.',
+  [g.query('increase(%s[$__rate_interval]) > 0' % target('prober_probe_near_misses_total', kills), probe)],
+);
+
+local longest = g.lines(
+  'Longest run of failures',
+  'Most failed attempts in a row that ended in a success. A startup probe counts the failures of a boot. Classic buckets end at 1, 2, 3, 5, 8, 13 and 21: a run of 4 shows as 5.',
+  [g.query(quantile('1', 'target, probe_type, probe, instance', target(runs, kills), target(runs + '_bucket', kills)), probe)],
+);
+
+local slowest = g.lines(
+  'Slow successes, part of the timeout',
+  '99th percentile of the successful attempts of startup and liveness probes as a part of their timeout. At 1 attempts fail.',
+  [g.query(|||
+    (
+      %s
+    )
+    / on (target, probe_type, probe, instance) group_left ()
+    max by (target, probe_type, probe, instance) (%s)
+  ||| % [
+    std.strReplace(
+      quantile('0.99', 'target, probe_type, probe, instance', target(took, kills + ',' + successful), target(took + '_bucket', kills + ',' + successful)),
+      '\n',
+      '\n  '
+    ),
+    target('prober_probe_timeout_seconds', kills),
+  ], probe)],
+  'percentunit',
+) + g.limit(1);
+
 local restarts = g.lines(
   'Restarts',
   'New instances.',
@@ -239,6 +275,8 @@ function(config) {
     [8, [12, why], [12, share]],
     'Durations',
     [8, [8, durations[0]], [8, durations[1]], [8, used]],
+    'How near to a kill',
+    [8, [8, nearMisses], [8, longest], [8, slowest]],
     'Lives',
     [8, [8, restarts], [8, changes], [8, startup]],
     'Restarts by the agent',
