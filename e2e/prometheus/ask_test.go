@@ -156,7 +156,7 @@ func chosen(expr string) string {
 		{"$__range", "5m"},
 		{"$job", "prober"},
 		{"$namespace", "(monitoring|shop)"},
-		{"$target", "(app|hung|gone|broken)"},
+		{"$target", "(app|hung|gone|broken|flapping)"},
 	} {
 		expr = strings.ReplaceAll(expr, pair[0], pair[1])
 	}

@@ -59,7 +59,7 @@ func reload(t *testing.T, w *world) {
 	hangup(t, w.agent)
 	w.both(func(s *server) {
 		testutil.Within(t, time.Minute, s.name+": the target is gone", func() bool { return len(s.query(t, `{target="broken",__name__=~"prober_.+"}`)) == 0 })
-		s.becomes(t, `prober_exporter_targets`, 4)
+		s.becomes(t, `prober_exporter_targets`, 5)
 		s.becomes(t, `min_over_time(prober_target_ready{target="app"}[3s])`, 1)
 	})
 

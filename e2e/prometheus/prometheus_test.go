@@ -172,6 +172,7 @@ func otherAlerts(t *testing.T, w *world) {
 	for _, c := range [][2]string{
 		{"ProberTargetNotLive", "hung"},
 		{"ProberTargetRestartLoop", "hung"},
+		{"ProberLivenessNearMiss", "flapping"},
 		{"ProberTargetNotRunning", "gone"},
 		{"ProberProbeNotAttempted", "broken"},
 	} {
@@ -274,7 +275,7 @@ func dashboards(t *testing.T, w *world) {
 		}
 	})
 	_, variables := dashboard(t)
-	for name, want := range map[string]string{"job": "prober", "namespace": "monitoring", "target": "app broken gone hung pair"} {
+	for name, want := range map[string]string{"job": "prober", "namespace": "monitoring", "target": "app broken flapping gone hung pair"} {
 		m := regexp.MustCompile(`^label_values\((.*), (\w+)\)$`).FindStringSubmatch(chosen(variables[name]))
 		if m == nil || m[2] != name {
 			t.Fatalf("variable %s asks %q", name, variables[name])

@@ -86,9 +86,12 @@ func (w *world) targets() string {
       probes:
         - {name: here, tcpSocket: {port: %[1]s}, periodSeconds: 0.5}
         - {name: away, exec: {command: ["false"]}, periodSeconds: 0.5, failureThreshold: 1}
+  - name: flapping # each second attempt fails: near misses
+    instance: {source: static}
+    livenessProbe: {exec: {command: [sh, -c, 'rm %[4]s 2>/dev/null || ! touch %[4]s']}, periodSeconds: 0.5, failureThreshold: 2}
   - name: broken # the file asks for what is not there
     livenessProbe: {exec: {command: ["/not/there"]}, periodSeconds: 0.5}
-`, w.app.port, w.gone.port, testutil.Write(w.t, strconv.Itoa(os.Getpid())))
+`, w.app.port, w.gone.port, testutil.Write(w.t, strconv.Itoa(os.Getpid())), filepath.Join(w.dir, "flapping"))
 }
 
 // agent is the shipped binary as a process.
