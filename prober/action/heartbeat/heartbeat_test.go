@@ -177,7 +177,7 @@ func TestNewLifeOfUnknownStart(t *testing.T) {
 	}
 }
 
-// A life that has begun before the agent's eyes and has not beaten has no heartbeat: nothing is
+// If the agent has seen a life begin, and no beat came since, the attempt fails at once: nothing is
 // left to wait for.
 func TestNoBeatSinceTheBeginning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

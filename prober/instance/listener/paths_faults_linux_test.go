@@ -190,14 +190,20 @@ func TestPathsBroken(t *testing.T) {
 	})
 }
 
+// ofBothTables returns a source with a table of TCP sockets, which is empty, and one of Unix sockets.
+func ofBothTables() (*Source, *board, *wall) {
+	l := New(slog.New(slog.DiscardHandler))
+	l.witness = nil
+	b, w := &board{method: "one"}, new(wall)
+	w.set(nil, 2)
+	l.table, l.paths.table = b, w
+	return l, b, w
+}
+
 // A restart behind a Unix socket that is read while the other table cannot be read is not lost.
 func TestPathsWhileTheOthersAreBroken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := New(slog.New(slog.DiscardHandler))
-		l.witness = nil
-		b, w := &board{method: "one"}, new(wall)
-		w.set(nil, 2)
-		l.table, l.paths.table = b, w
+		l, b, w := ofBothTables()
 		l.paths.looker.fileAt = func(string) (proc.File, error) { return proc.File{Inode: 1}, nil }
 		l.Watch(behind("/run/app.sock"))
 		ctx, cancel := context.WithCancel(t.Context())
@@ -224,11 +230,7 @@ func TestPathsWhileTheOthersAreBroken(t *testing.T) {
 // the look has ended, the source looks again.
 func TestPathsStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := New(slog.New(slog.DiscardHandler))
-		l.witness = nil
-		b, w := &board{method: "one"}, new(wall)
-		w.set(nil, 2)
-		l.table, l.paths.table = b, w
+		l, _, w := ofBothTables()
 		hangs := make(chan chan struct{}, 1)
 		first, second := make(chan struct{}), make(chan struct{})
 		hangs <- first
